@@ -1,0 +1,370 @@
+/* Records to bytes and back. See docs/format.md for the drawings. */
+#include "format/codec.h"
+
+#include "base/err.h"
+
+/* The head byte of a sample: its state in the low bits, two flags on top. */
+enum {
+    HEAD_SAME_THREAD = 0x40, /* thread as in the record before */
+    HEAD_COUNT = 0x80,       /* a count follows; else 1 */
+};
+static_assert((int)RECORD_STATE_MASK < (int)HEAD_SAME_THREAD, "state bits fit below the flags");
+
+/* Samples decoded between two calls of the visitor: 40 kB of stack. */
+enum { SAMPLE_BATCH = 1024 };
+
+/* ---- writing ---- */
+
+void codec_put_text(struct buf *b, const char *text, size_t len)
+{
+    buf_put_varint(b, len);
+    buf_append(b, text, len);
+}
+
+void codec_put_code(struct buf *b, const struct record_code *code)
+{
+    buf_put_varint(b, code->name);
+    buf_put_varint(b, code->qualname);
+    buf_put_varint(b, code->file);
+    buf_put_varint(b, code->first_line);
+    buf_put_varint(b, code->flags);
+}
+
+void codec_put_stack(struct buf *b, uint32_t id, const struct record_stack *node)
+{
+    buf_put_varint(b, id - node->parent); /* parents are near: small numbers */
+    buf_put_varint(b, node->code);
+    buf_put_varint(b, node->line);
+}
+
+void codec_put_process(struct buf *b, const struct record_process *p)
+{
+    buf_put_varint(b, p->id);
+    buf_put_varint(b, p->pid);
+    buf_put_varint(b, p->parent_pid);
+    buf_put_varint(b, p->kind);
+    buf_put_varint(b, p->command);
+    buf_put_varint(b, p->python_version);
+    buf_put_varint(b, p->start_ns);
+    buf_put_varint(b, p->end_ns);
+}
+
+void codec_put_thread(struct buf *b, const struct record_thread *t)
+{
+    buf_put_varint(b, t->id);
+    buf_put_varint(b, t->process);
+    buf_put_varint(b, t->tid);
+    buf_put_varint(b, t->name);
+    buf_put_varint(b, t->ident);
+    buf_put_varint(b, t->interpreter);
+    buf_put_varint(b, t->start_ns);
+}
+
+void codec_put_sample(struct buf *b, struct codec_sample_state *state,
+                      const struct record_sample *s)
+{
+    uint8_t head = (uint8_t)(s->state & RECORD_STATE_MASK);
+    if (s->thread == state->thread)
+        head |= HEAD_SAME_THREAD;
+    if (s->count != 1)
+        head |= HEAD_COUNT;
+    buf_put_u8(b, head);
+    if (s->thread != state->thread)
+        buf_put_varint(b, s->thread);
+    buf_put_svarint(b, (int64_t)s->stack - (int64_t)state->stack);
+    buf_put_svarint(b, (int64_t)(s->start_ns - state->end_ns));
+    buf_put_varint(b, s->duration_ns);
+    if (s->count != 1)
+        buf_put_varint(b, s->count);
+    state->thread = s->thread;
+    state->stack = s->stack;
+    state->end_ns = s->start_ns + s->duration_ns;
+}
+
+void codec_put_stats(struct buf *b, const struct record_stats *stats)
+{
+    for (int i = 0; i < RECORD_STAT_COUNT; i++) {
+        const char *name = record_stat_name((enum record_stat)i);
+        codec_put_text(b, name, strlen(name));
+        buf_put_varint(b, stats->value[i]);
+    }
+}
+
+/* ---- reading ---- */
+
+/* A position in hostile bytes. Reading past the end sets `bad` and yields zeros, so a decoder reads a
+ * whole record and asks once. */
+struct cursor {
+    const uint8_t *p;
+    const uint8_t *end;
+    bool bad;
+};
+
+static uint64_t get_varint_slow(struct cursor *c)
+{
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 64 && c->p < c->end; shift += 7) {
+        uint8_t byte = *c->p++;
+        v |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return v;
+    }
+    c->bad = true;
+    return 0;
+}
+
+static inline uint64_t get_varint(struct cursor *c)
+{
+    if (likely(c->p < c->end && *c->p < 0x80))
+        return *c->p++;
+    return get_varint_slow(c);
+}
+
+static inline int64_t get_svarint(struct cursor *c)
+{
+    uint64_t v = get_varint(c);
+    return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
+}
+
+static inline uint8_t get_u8(struct cursor *c)
+{
+    if (likely(c->p < c->end))
+        return *c->p++;
+    c->bad = true;
+    return 0;
+}
+
+/* A varint that must fit 32 bits. */
+static inline uint32_t get_u32(struct cursor *c)
+{
+    uint64_t v = get_varint(c);
+    if (unlikely(v > UINT32_MAX)) {
+        c->bad = true;
+        return 0;
+    }
+    return (uint32_t)v;
+}
+
+/* An id: bounded, so that a table indexed by it stays of sane size. */
+static inline uint32_t get_id(struct cursor *c)
+{
+    uint32_t v = get_u32(c);
+    if (unlikely(v >= FORMAT_MAX_IDS)) {
+        c->bad = true;
+        return 0;
+    }
+    return v;
+}
+
+static const char *get_text(struct cursor *c, size_t *ret_len)
+{
+    uint64_t len = get_varint(c);
+    if (c->bad || len > FORMAT_MAX_STRING_BYTES || len > (uint64_t)(c->end - c->p)) {
+        c->bad = true;
+        *ret_len = 0;
+        return "";
+    }
+    const char *text = (const char *)c->p;
+    c->p += len;
+    *ret_len = (size_t)len;
+    return text;
+}
+
+static int visit_meta(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        size_t key_len, value_len;
+        const char *key = get_text(c, &key_len);
+        const char *value = get_text(c, &value_len);
+        if (c->bad)
+            return E_CORRUPT;
+        int r = v->meta(ctx, key, key_len, value, value_len);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int visit_strings(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    uint32_t id = get_id(c);
+    for (uint32_t i = 0; i < n; i++, id++) {
+        size_t len;
+        const char *text = get_text(c, &len);
+        if (c->bad || id >= FORMAT_MAX_IDS)
+            return E_CORRUPT;
+        int r = v->string(ctx, id, text, len);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int visit_codes(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    uint32_t id = get_id(c);
+    for (uint32_t i = 0; i < n; i++, id++) {
+        struct record_code code = {
+            .name = get_id(c),
+            .qualname = get_id(c),
+            .file = get_id(c),
+            .first_line = get_u32(c),
+            .flags = get_u32(c),
+        };
+        if (c->bad || id >= FORMAT_MAX_IDS)
+            return E_CORRUPT;
+        int r = v->code(ctx, id, &code);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int visit_stacks(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    uint32_t id = get_id(c);
+    for (uint32_t i = 0; i < n; i++, id++) {
+        uint32_t back = get_u32(c);
+        struct record_stack node = {.parent = id - back, .code = get_id(c), .line = get_u32(c)};
+        /* a parent comes before its child: walks towards the root always end */
+        if (c->bad || back == 0 || back > id || id >= FORMAT_MAX_IDS)
+            return E_CORRUPT;
+        int r = v->stack(ctx, id, &node);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int visit_processes(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct record_process p = {
+            .id = get_id(c),
+            .pid = get_u32(c),
+            .parent_pid = get_u32(c),
+            .kind = get_u32(c),
+            .command = get_id(c),
+            .python_version = get_id(c),
+            .start_ns = get_varint(c),
+            .end_ns = get_varint(c),
+        };
+        if (c->bad)
+            return E_CORRUPT;
+        int r = v->process(ctx, &p);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int visit_threads(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct record_thread t = {
+            .id = get_id(c),
+            .process = get_id(c),
+            .tid = get_u32(c),
+            .name = get_id(c),
+            .ident = get_varint(c),
+            .interpreter = get_u32(c),
+            .start_ns = get_varint(c),
+        };
+        if (c->bad)
+            return E_CORRUPT;
+        int r = v->thread(ctx, &t);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static inline bool get_sample(struct cursor *c, struct codec_sample_state *state,
+                              struct record_sample *ret)
+{
+    uint8_t head = get_u8(c);
+    ret->state = head & RECORD_STATE_MASK;
+    ret->thread = head & HEAD_SAME_THREAD ? state->thread : get_id(c);
+    int64_t stack = (int64_t)state->stack + get_svarint(c);
+    ret->start_ns = state->end_ns + (uint64_t)get_svarint(c);
+    ret->duration_ns = get_varint(c);
+    ret->count = head & HEAD_COUNT ? get_u32(c) : 1;
+    if (unlikely(c->bad || stack < 0 || stack >= FORMAT_MAX_IDS))
+        return false;
+    ret->stack = (uint32_t)stack;
+    state->thread = ret->thread;
+    state->stack = ret->stack;
+    state->end_ns = ret->start_ns + ret->duration_ns;
+    return true;
+}
+
+static int visit_samples(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    struct record_sample batch[SAMPLE_BATCH];
+    struct codec_sample_state state = {0};
+    while (n) {
+        size_t want = n < SAMPLE_BATCH ? n : SAMPLE_BATCH;
+        size_t got = 0;
+        while (got < want && get_sample(c, &state, &batch[got]))
+            got++;
+        int r = got ? v->samples(ctx, batch, got) : 0;
+        if (r)
+            return r;
+        if (got < want)
+            return E_CORRUPT;
+        n -= (uint32_t)want;
+    }
+    return 0;
+}
+
+static int stat_by_name(const char *name, size_t len)
+{
+    for (int i = 0; i < RECORD_STAT_COUNT; i++) {
+        const char *known = record_stat_name((enum record_stat)i);
+        if (strlen(known) == len && !memcmp(known, name, len))
+            return i;
+    }
+    return -1;
+}
+
+static int visit_stats(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        size_t len;
+        const char *name = get_text(c, &len);
+        uint64_t value = get_varint(c);
+        if (c->bad)
+            return E_CORRUPT;
+        int stat = stat_by_name(name, len); /* one of a newer minor version: passed over */
+        int r = stat < 0 ? 0 : v->stat(ctx, (enum record_stat)stat, value);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+int codec_visit(unsigned kind, const uint8_t *data, size_t len, uint32_t records,
+                const struct format_visitor *v, void *ctx)
+{
+    struct cursor c = {data, data + len, false};
+    switch (kind) {
+    case FORMAT_CHUNK_META:
+        return v->meta ? visit_meta(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_STRINGS:
+        return v->string ? visit_strings(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_CODES:
+        return v->code ? visit_codes(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_STACKS:
+        return v->stack ? visit_stacks(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_PROCESSES:
+        return v->process ? visit_processes(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_THREADS:
+        return v->thread ? visit_threads(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_SAMPLES:
+        return v->samples ? visit_samples(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_STATS:
+        return v->stat ? visit_stats(&c, records, v, ctx) : 0;
+    default:
+        return 0;
+    }
+}

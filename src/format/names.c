@@ -1,0 +1,38 @@
+/* The names of chunk kinds and counters, from the lists in the headers. */
+#include "format/format.h"
+#include "format/record.h"
+
+#include <stddef.h>
+
+const char *format_chunk_kind_name(unsigned kind)
+{
+    switch (kind) {
+#define X(number, name, text)                                                                      \
+    case number:                                                                                   \
+        return #name;
+        FORMAT_CHUNK_KINDS(X)
+#undef X
+    default:
+        return NULL;
+    }
+}
+
+const char *record_stat_name(enum record_stat stat)
+{
+    static const char *const names[] = {
+#define X(id, name, text) name,
+        RECORD_STATS(X)
+#undef X
+    };
+    return (unsigned)stat < RECORD_STAT_COUNT ? names[stat] : "";
+}
+
+const char *record_stat_text(enum record_stat stat)
+{
+    static const char *const texts[] = {
+#define X(id, name, text) text,
+        RECORD_STATS(X)
+#undef X
+    };
+    return (unsigned)stat < RECORD_STAT_COUNT ? texts[stat] : "";
+}

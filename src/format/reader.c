@@ -1,0 +1,255 @@
+/* The read half: finds whole chunks in a mapped file, verifies, decompresses, decodes. */
+#include "format/reader.h"
+
+#include "base/err.h"
+#include "base/vec.h"
+#include "format/codec.h"
+#include "format/compress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+struct format_reader {
+    const uint8_t *data;
+    size_t len;
+    bool mapped; /* data is ours to unmap */
+    struct format_summary summary;
+    VEC(struct format_chunk) chunks;
+};
+
+static int check_file_header(const uint8_t *data, size_t len, struct format_file_header *ret)
+{
+    if (len == 0)
+        return E_EMPTY;
+    if (len < sizeof ret->magic || memcmp(data, FORMAT_MAGIC, sizeof ret->magic) != 0)
+        return E_FORMAT;
+    if (len < sizeof *ret)
+        return E_CORRUPT;
+    memcpy(ret, data, sizeof *ret);
+    /* version first: a newer header may be checksummed in another way */
+    if (ret->version_major > FORMAT_VERSION_MAJOR)
+        return E_NEWER;
+    if (ret->checksum != checksum_file_header(ret))
+        return E_CORRUPT;
+    if (ret->incompatible_flags & ~(uint32_t)FORMAT_KNOWN_INCOMPATIBLE)
+        return E_NEWER;
+    if (ret->header_bytes != sizeof *ret)
+        return E_CORRUPT;
+    return 0;
+}
+
+/* A sound frame at `at`: magic, sane sizes, all of it there. */
+static bool frame_at(const struct format_reader *r, uint64_t at, struct format_chunk_header *ret)
+{
+    if (at > r->len || r->len - at < sizeof *ret)
+        return false;
+    memcpy(ret, r->data + at, sizeof *ret);
+    return ret->magic == FORMAT_CHUNK_MAGIC && ret->stored_bytes <= FORMAT_MAX_CHUNK_BYTES &&
+           ret->raw_bytes <= FORMAT_MAX_CHUNK_BYTES &&
+           ret->stored_bytes <= r->len - at - sizeof *ret;
+}
+
+static bool payload_is_sound(const struct format_reader *r, uint64_t at,
+                             const struct format_chunk_header *h)
+{
+    return checksum_chunk(h, r->data + at + sizeof *h) == h->checksum;
+}
+
+/* After a broken frame: the next place where a chunk begins whose checksum holds, or the end. */
+static uint64_t resync(const struct format_reader *r, uint64_t at)
+{
+    static const uint32_t magic = FORMAT_CHUNK_MAGIC;
+    struct format_chunk_header h;
+    while (at < r->len) {
+        const uint8_t *hit = memmem(r->data + at, r->len - at, &magic, sizeof magic);
+        if (!hit)
+            break;
+        at = (uint64_t)(hit - r->data);
+        if (frame_at(r, at, &h) && payload_is_sound(r, at, &h))
+            return at;
+        at++;
+    }
+    return r->len;
+}
+
+static int find_chunks(struct format_reader *r)
+{
+    struct format_summary *s = &r->summary;
+    uint64_t at = sizeof(struct format_file_header);
+    uint32_t expected = 0;
+    s->good_bytes = at;
+    while (at < r->len) {
+        struct format_chunk_header h;
+        if (!frame_at(r, at, &h)) {
+            uint64_t next = resync(r, at + 1);
+            if (next == r->len) {
+                s->torn = true;
+                break;
+            }
+            s->damaged_chunks++;
+            at = next;
+            continue;
+        }
+        struct format_chunk *c = vec_push(&r->chunks);
+        if (!c)
+            return E_NOMEM;
+        *c = (struct format_chunk){
+            .offset = at,
+            .kind = h.kind,
+            .flags = h.flags,
+            .sequence = h.sequence,
+            .stored_bytes = h.stored_bytes,
+            .raw_bytes = h.raw_bytes,
+            .records = h.records,
+        };
+        if (h.sequence > expected)
+            s->missing_chunks += h.sequence - expected;
+        expected = h.sequence + 1;
+        s->finished = h.kind == FORMAT_CHUNK_END;
+        at += sizeof h + h.stored_bytes;
+        s->good_bytes = at;
+    }
+    s->chunks = (uint32_t)r->chunks.len;
+    return 0;
+}
+
+static int open_bytes(const uint8_t *data, size_t len, bool mapped, struct format_reader **ret)
+{
+    struct format_reader *r = calloc(1, sizeof *r);
+    if (!r)
+        return E_NOMEM;
+    r->data = data;
+    r->len = len;
+    int rc = check_file_header(data, len, &r->summary.header);
+    r->summary.file_bytes = len;
+    if (rc == 0)
+        rc = find_chunks(r);
+    if (rc < 0) {
+        format_reader_free(r);
+        return rc;
+    }
+    r->mapped = mapped; /* only now: on failure the caller still owns the mapping */
+    *ret = r;
+    return 0;
+}
+
+int format_reader_open(const char *path, struct format_reader **ret)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_from_errno(errno);
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return err_from_errno(errno);
+    if (S_ISDIR(st.st_mode))
+        return E_ISDIR;
+    if (!S_ISREG(st.st_mode))
+        return E_FORMAT;
+    if (st.st_size == 0)
+        return E_EMPTY;
+    size_t len = (size_t)st.st_size;
+    void *data = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED)
+        return err_from_errno(errno);
+    int r = open_bytes(data, len, true, ret);
+    if (r < 0)
+        munmap(data, len);
+    return r;
+}
+
+int format_reader_open_memory(const void *data, size_t len, struct format_reader **ret)
+{
+    return open_bytes(data, len, false, ret);
+}
+
+void format_reader_free(struct format_reader *r)
+{
+    if (!r)
+        return;
+    if (r->mapped)
+        munmap((void *)r->data, r->len);
+    vec_release(&r->chunks);
+    free(r);
+}
+
+const struct format_summary *format_reader_summary(const struct format_reader *r)
+{
+    return &r->summary;
+}
+
+size_t format_reader_chunk_count(const struct format_reader *r)
+{
+    return r->chunks.len;
+}
+
+const struct format_chunk *format_reader_chunk(const struct format_reader *r, size_t index)
+{
+    return &r->chunks.data[index];
+}
+
+int format_reader_visit_chunk(const struct format_reader *r, size_t index,
+                              const struct format_visitor *visitor, void *ctx)
+{
+    const struct format_chunk *c = &r->chunks.data[index];
+    struct format_chunk_header h;
+    if (!frame_at(r, c->offset, &h) || !payload_is_sound(r, c->offset, &h))
+        return E_CORRUPT;
+    const uint8_t *stored = r->data + c->offset + sizeof h;
+    /* every record takes a byte at least: a count beyond that is a lie */
+    if (h.records > h.raw_bytes)
+        return E_CORRUPT;
+    if (!(h.flags & FORMAT_CHUNK_ZSTD)) {
+        if (h.stored_bytes != h.raw_bytes)
+            return E_CORRUPT;
+        return codec_visit(h.kind, stored, h.raw_bytes, h.records, visitor, ctx);
+    }
+    _cleanup_free_ uint8_t *raw = malloc(h.raw_bytes ? h.raw_bytes : 1);
+    if (!raw)
+        return E_NOMEM;
+    int rc = decompress(raw, h.raw_bytes, stored, h.stored_bytes);
+    return rc < 0 ? rc : codec_visit(h.kind, raw, h.raw_bytes, h.records, visitor, ctx);
+}
+
+static bool wanted(unsigned kind, const struct format_visitor *v)
+{
+    switch (kind) {
+    case FORMAT_CHUNK_META:
+        return v->meta != NULL;
+    case FORMAT_CHUNK_STRINGS:
+        return v->string != NULL;
+    case FORMAT_CHUNK_CODES:
+        return v->code != NULL;
+    case FORMAT_CHUNK_STACKS:
+        return v->stack != NULL;
+    case FORMAT_CHUNK_PROCESSES:
+        return v->process != NULL;
+    case FORMAT_CHUNK_THREADS:
+        return v->thread != NULL;
+    case FORMAT_CHUNK_SAMPLES:
+        return v->samples != NULL;
+    case FORMAT_CHUNK_STATS:
+        return v->stat != NULL;
+    default:
+        return false;
+    }
+}
+
+int format_reader_visit(const struct format_reader *r, const struct format_visitor *visitor,
+                        void *ctx, uint32_t *ret_damaged)
+{
+    uint32_t damaged = 0;
+    for (size_t i = 0; i < r->chunks.len; i++) {
+        if (!wanted(r->chunks.data[i].kind, visitor))
+            continue;
+        int rc = format_reader_visit_chunk(r, i, visitor, ctx);
+        if (rc == E_CORRUPT)
+            damaged++;
+        else if (rc)
+            return rc;
+    }
+    if (ret_damaged)
+        *ret_damaged = damaged;
+    return 0;
+}

@@ -1,0 +1,78 @@
+/* Reads a profile file from memory, chunk by chunk, and pushes records through a visitor.
+ *
+ * Nothing in the file is trusted: every length is checked against its maximum and against what is
+ * there, every checksum is verified before a byte is decoded. A damaged chunk is counted and skipped
+ * (if its length can be believed) or ends the reading (if not). */
+#ifndef PYROMETER_FORMAT_READER_H
+#define PYROMETER_FORMAT_READER_H
+
+#include "format/format.h"
+#include "format/record.h"
+
+#include <stdbool.h>
+
+struct format_reader;
+
+/* A whole chunk in the file. */
+struct format_chunk {
+    uint64_t offset; /* of its header */
+    uint16_t kind;
+    uint16_t flags;
+    uint32_t sequence;
+    uint32_t stored_bytes;
+    uint32_t raw_bytes;
+    uint32_t records;
+    bool damaged; /* framing is sound, content is not */
+};
+
+/* What is known after opening. */
+struct format_summary {
+    struct format_file_header header;
+    uint64_t file_bytes;
+    uint64_t good_bytes; /* up to the end of the last whole chunk */
+    uint32_t chunks;
+    uint32_t damaged_chunks;
+    uint32_t missing_chunks; /* gaps in the sequence */
+    bool finished;           /* ends with an END chunk */
+    bool torn;               /* bytes follow the last whole chunk */
+};
+
+/* Rows of callbacks; a NULL row skips that kind. Returning non-zero stops and is passed on.
+ * Pointers are borrowed for the call. */
+struct format_visitor {
+    int (*meta)(void *ctx, const char *key, size_t key_len, const char *value, size_t value_len);
+    int (*string)(void *ctx, uint32_t id, const char *text, size_t len);
+    int (*code)(void *ctx, uint32_t id, const struct record_code *code);
+    int (*stack)(void *ctx, uint32_t id, const struct record_stack *node);
+    int (*process)(void *ctx, const struct record_process *process);
+    int (*thread)(void *ctx, const struct record_thread *thread);
+    int (*stat)(void *ctx, enum record_stat stat, uint64_t value);
+    /* samples come in batches: `n` records of one chunk */
+    int (*samples)(void *ctx, const struct record_sample *samples, size_t n);
+};
+
+/* Maps the file and finds its chunks (headers are read, payloads are not checked yet). E_EMPTY,
+ * E_FORMAT, E_NEWER, E_CORRUPT (the header itself), or the system's reason. */
+int format_reader_open(const char *path, struct format_reader **ret);
+
+/* The same over bytes in memory, borrowed until free. For tests and fuzzers. */
+int format_reader_open_memory(const void *data, size_t len, struct format_reader **ret);
+
+void format_reader_free(struct format_reader *r);
+
+const struct format_summary *format_reader_summary(const struct format_reader *r);
+size_t format_reader_chunk_count(const struct format_reader *r);
+const struct format_chunk *format_reader_chunk(const struct format_reader *r, size_t index);
+
+/* Verifies and decodes one chunk into the visitor. E_CORRUPT if its checksum or content is wrong
+ * (records before the fault have been delivered); the caller decides whether to go on. Safe to call
+ * from several threads at once for different chunks. */
+int format_reader_visit_chunk(const struct format_reader *r, size_t index,
+                              const struct format_visitor *visitor, void *ctx);
+
+/* Visits every chunk of the kinds the visitor has rows for; damaged chunks are skipped and counted
+ * in `ret_damaged` (may be NULL). Returns what a row returned, or E_NOMEM. */
+int format_reader_visit(const struct format_reader *r, const struct format_visitor *visitor,
+                        void *ctx, uint32_t *ret_damaged);
+
+#endif

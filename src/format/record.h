@@ -1,0 +1,125 @@
+/* The records inside the chunks, as plain structs: what a writer is given and a reader gives back.
+ * Their encoding (varints, deltas) is written in codec.c and drawn in docs/format.md. */
+#ifndef PYROMETER_FORMAT_RECORD_H
+#define PYROMETER_FORMAT_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Id 0 of every table is predefined and never written:
+ * string 0 = "", code 0 = "<unknown>", stack 0 = the empty stack (the root of the trie). */
+enum { RECORD_STRING_EMPTY = 0, RECORD_CODE_UNKNOWN = 0, RECORD_STACK_ROOT = 0 };
+
+/* A code object, or a pseudo-frame such as `<moving>` (flag SPECIAL). Texts are string ids. */
+struct record_code {
+    uint32_t name;
+    uint32_t qualname; /* 0 where the version has none */
+    uint32_t file;
+    uint32_t first_line;
+    uint32_t flags; /* enum record_code_flag */
+};
+
+enum record_code_flag {
+    RECORD_CODE_SPECIAL = 1, /* not Python code: a note of the sampler about the stack */
+};
+
+/* A node of the stack trie: "called from `parent`, in `code` at `line`". line 0: not known. The
+ * parent's id is always smaller than the node's own. */
+struct record_stack {
+    uint32_t parent;
+    uint32_t code;
+    uint32_t line;
+};
+
+enum record_process_kind {
+    RECORD_PROCESS_UNKNOWN = 0,    /* not looked at yet, or gone before it could be */
+    RECORD_PROCESS_PYTHON = 1,     /* sampled */
+    RECORD_PROCESS_OTHER = 2,      /* another kind of program */
+    RECORD_PROCESS_REFUSED = 3,    /* Python or not: we have no right to read it */
+    RECORD_PROCESS_UNSUPPORTED = 4 /* Python, but of a version we cannot read */
+};
+
+/* The last record for an id counts. Times in ns after the file's clock origin; 0 end: not seen. */
+struct record_process {
+    uint32_t id;
+    uint32_t pid;
+    uint32_t parent_pid;
+    uint32_t kind;           /* enum record_process_kind */
+    uint32_t command;        /* string id: arguments joined by spaces */
+    uint32_t python_version; /* string id: "3.11.7", or "3.11" where the micro version is not known */
+    uint64_t start_ns;
+    uint64_t end_ns;
+};
+
+struct record_thread {
+    uint32_t id;
+    uint32_t process; /* id of its process */
+    uint32_t tid;     /* the kernel's; 0: not known */
+    uint32_t name;    /* string id, "" while not known */
+    uint64_t ident;   /* Python's threading ident */
+    uint32_t interpreter;
+    uint64_t start_ns;
+};
+
+enum record_sample_state {
+    RECORD_ON_CPU = 1 << 0,    /* running or ready to run */
+    RECORD_HOLDS_GIL = 1 << 1, /* */
+    RECORD_WAITS_GIL = 1 << 2, /* blocked in take_gil */
+    RECORD_MOVING = 1 << 3,    /* marked: the stack changed during every try; leaf is `<moving>` */
+    RECORD_DAMAGED = 1 << 4,   /* a frame could not be read; it stands as `<unreadable>` */
+    RECORD_STATE_MASK = (1 << 5) - 1,
+};
+
+/* `count` consecutive samples of one thread with the same stack and state. `duration_ns` is the time
+ * they stand for, from start_ns on: the sum of the gaps before each of them. */
+struct record_sample {
+    uint32_t thread;
+    uint32_t stack;
+    uint32_t state; /* enum record_sample_state */
+    uint32_t count;
+    uint64_t start_ns;
+    uint64_t duration_ns;
+};
+
+/* What the sampler says of itself, in STATS chunks. name in the file and in JSON, meaning. */
+#define RECORD_STATS(X)                                                                            \
+    X(TICKS_REQUESTED, "ticks_requested", "moments at which a look was due")                       \
+    X(TICKS_TAKEN, "ticks_taken", "moments at which a look was taken")                             \
+    X(TICKS_MISSED, "ticks_missed", "looks skipped because the sampler came too late")             \
+    X(SAMPLES, "samples", "thread stacks recorded")                                                \
+    X(SAMPLES_RETRIED, "samples_retried", "stacks that moved and were read again")                 \
+    X(SAMPLES_MARKED, "samples_marked", "stacks that never held still: kept as <moving>")          \
+    X(SAMPLES_DAMAGED, "samples_damaged", "stacks with an unreadable frame")                       \
+    X(SAMPLES_FAILED, "samples_failed", "looks that found a thread but no stack")                  \
+    X(RATE_MILLIHERTZ, "rate_millihertz", "requested rate, in 1/1000 Hz")                          \
+    X(SAMPLER_CPU_NS, "sampler_cpu_ns", "CPU time of the sampling thread")                         \
+    X(WRITER_CPU_NS, "writer_cpu_ns", "CPU time of the compressing and writing thread")            \
+    X(SAMPLED_NS, "sampled_ns", "time from the first look to the last")                            \
+    X(PROCESSES_SEEN, "processes_seen", "processes of the program")                                \
+    X(PROCESSES_PYTHON, "processes_python", "of these, sampled as Python")                         \
+    X(PROCESSES_OTHER, "processes_other", "of these, not Python")                                  \
+    X(PROCESSES_SHORT, "processes_short", "of these, gone before they could be looked at")         \
+    X(PROCESSES_REFUSED, "processes_refused", "of these, not readable for want of rights")         \
+    X(THREADS_SEEN, "threads_seen", "Python threads")                                              \
+    X(ELAPSED_NS, "elapsed_ns", "wall time of the command")                                        \
+    X(USER_NS, "user_ns", "its user CPU time, children included")                                  \
+    X(SYSTEM_NS, "system_ns", "its system CPU time, children included")                            \
+    X(PEAK_RSS_BYTES, "peak_rss_bytes", "largest resident set of one of its processes")            \
+    X(EXIT_STATUS, "exit_status", "as a shell would see it")                                       \
+    X(WRITE_ERROR, "write_error", "1 if the file could not be written to the end")
+
+enum record_stat {
+#define X(id, name, text) RECORD_STAT_##id,
+    RECORD_STATS(X)
+#undef X
+        RECORD_STAT_COUNT
+};
+
+struct record_stats {
+    uint64_t value[RECORD_STAT_COUNT];
+};
+
+const char *record_stat_name(enum record_stat stat);
+const char *record_stat_text(enum record_stat stat);
+
+#endif

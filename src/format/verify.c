@@ -1,0 +1,214 @@
+/* Checks a recording chunk by chunk; repairs by copying what is good. */
+#include "format/verify.h"
+
+#include "base/err.h"
+#include "base/io.h"
+#include "format/compress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* How many ids of each kind are defined, and what was referred to beyond that. */
+struct census {
+    uint32_t strings, codes, stacks; /* one past the largest id defined; 0 counts as defined */
+    uint64_t dangling;
+    uint64_t records, samples;
+};
+
+static void define(uint32_t *limit, uint32_t id)
+{
+    if (id >= *limit)
+        *limit = id + 1;
+}
+
+static void refer(struct census *c, uint32_t limit, uint32_t id)
+{
+    if (id != 0 && id >= limit)
+        c->dangling++;
+}
+
+static int census_string(void *ctx, uint32_t id, const char *text, size_t len)
+{
+    (void)text, (void)len;
+    struct census *c = ctx;
+    define(&c->strings, id);
+    c->records++;
+    return 0;
+}
+
+static int census_code(void *ctx, uint32_t id, const struct record_code *code)
+{
+    struct census *c = ctx;
+    define(&c->codes, id);
+    refer(c, c->strings, code->name);
+    refer(c, c->strings, code->qualname);
+    refer(c, c->strings, code->file);
+    c->records++;
+    return 0;
+}
+
+static int census_stack(void *ctx, uint32_t id, const struct record_stack *node)
+{
+    struct census *c = ctx;
+    refer(c, c->codes, node->code);
+    refer(c, c->stacks, node->parent);
+    define(&c->stacks, id);
+    c->records++;
+    return 0;
+}
+
+static int census_samples(void *ctx, const struct record_sample *samples, size_t n)
+{
+    struct census *c = ctx;
+    for (size_t i = 0; i < n; i++) {
+        refer(c, c->stacks, samples[i].stack);
+        c->samples += samples[i].count;
+    }
+    c->records += n;
+    return 0;
+}
+
+static int census_meta(void *ctx, const char *key, size_t key_len, const char *value,
+                       size_t value_len)
+{
+    (void)key, (void)key_len, (void)value, (void)value_len;
+    ((struct census *)ctx)->records++;
+    return 0;
+}
+
+static int census_process(void *ctx, const struct record_process *p)
+{
+    struct census *c = ctx;
+    refer(c, c->strings, p->command);
+    refer(c, c->strings, p->python_version);
+    c->records++;
+    return 0;
+}
+
+static int census_thread(void *ctx, const struct record_thread *t)
+{
+    struct census *c = ctx;
+    refer(c, c->strings, t->name);
+    c->records++;
+    return 0;
+}
+
+static int census_stat(void *ctx, enum record_stat stat, uint64_t value)
+{
+    (void)stat, (void)value;
+    ((struct census *)ctx)->records++;
+    return 0;
+}
+
+static const struct format_visitor census_visitor = {
+    .meta = census_meta,       .string = census_string,   .code = census_code,
+    .stack = census_stack,     .process = census_process, .thread = census_thread,
+    .samples = census_samples, .stat = census_stat,
+};
+
+static bool checksum_holds(const struct format_reader *r, size_t index)
+{
+    static const struct format_visitor nobody = {0};
+    return format_reader_visit_chunk(r, index, &nobody, NULL) == 0;
+}
+
+static int examine(const struct format_reader *r, struct format_verdict *ret)
+{
+    struct census census = {0};
+    struct format_verdict v = {.summary = *format_reader_summary(r)};
+    for (size_t i = 0; i < format_reader_chunk_count(r); i++) {
+        int rc = format_reader_visit_chunk(r, i, &census_visitor, &census);
+        v.checked_chunks++;
+        if (rc == E_NOMEM)
+            return rc;
+        if (rc == 0)
+            continue;
+        if (checksum_holds(r, i))
+            v.bad_contents++;
+        else
+            v.bad_checksums++;
+    }
+    v.dangling_refs = census.dangling;
+    v.records = census.records;
+    v.samples = census.samples;
+    *ret = v;
+    return 0;
+}
+
+int format_verify(const char *path, struct format_verdict *ret)
+{
+    struct format_reader *r = NULL;
+    int rc = format_reader_open(path, &r);
+    if (rc == 0)
+        rc = examine(r, ret);
+    format_reader_free(r);
+    return rc;
+}
+
+bool format_verdict_is_whole(const struct format_verdict *v)
+{
+    return v->summary.finished && !v->summary.torn && !v->summary.damaged_chunks &&
+           !v->summary.missing_chunks && !v->bad_checksums && !v->bad_contents && !v->dangling_refs;
+}
+
+/* Appends one chunk under a new sequence number, so that the copy has no gaps. */
+static int append_chunk(int fd, struct format_chunk_header h, const void *payload,
+                        uint32_t sequence)
+{
+    h.sequence = sequence;
+    h.checksum = checksum_chunk(&h, payload);
+    int rc = io_write_all(fd, &h, sizeof h);
+    return rc < 0 ? rc : io_write_all(fd, payload, h.stored_bytes);
+}
+
+static int copy_good_chunks(const struct format_reader *r, int in, int out)
+{
+    static const struct format_visitor nobody = {0};
+    struct format_file_header file = format_reader_summary(r)->header;
+    int rc = io_write_all(out, &file, sizeof file);
+    uint32_t sequence = 0;
+    for (size_t i = 0; rc == 0 && i < format_reader_chunk_count(r); i++) {
+        const struct format_chunk *c = format_reader_chunk(r, i);
+        if (c->kind == FORMAT_CHUNK_END || format_reader_visit_chunk(r, i, &nobody, NULL) < 0)
+            continue;
+        struct format_chunk_header h;
+        _cleanup_free_ uint8_t *payload = malloc(c->stored_bytes ? c->stored_bytes : 1);
+        if (!payload)
+            return E_NOMEM;
+        if (pread(in, &h, sizeof h, (off_t)c->offset) != (ssize_t)sizeof h ||
+            pread(in, payload, c->stored_bytes, (off_t)(c->offset + sizeof h)) !=
+                (ssize_t)c->stored_bytes)
+            return E_IO;
+        rc = append_chunk(out, h, payload, sequence++);
+    }
+    struct format_chunk_header end = {.magic = FORMAT_CHUNK_MAGIC, .kind = FORMAT_CHUNK_END};
+    return rc < 0 ? rc : append_chunk(out, end, "", sequence);
+}
+
+int format_repair(const char *path, const char *out, bool force, struct format_verdict *ret)
+{
+    struct format_reader *r = NULL;
+    struct format_verdict v;
+    int rc = format_reader_open(path, &r);
+    if (rc == 0)
+        rc = examine(r, &v);
+    _cleanup_close_ int in = rc < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    _cleanup_close_ int fd = -1;
+    if (rc == 0 && in < 0)
+        rc = err_from_errno(errno);
+    struct stat from, to;
+    /* truncating the original before reading it would be the opposite of a repair */
+    if (rc == 0 && stat(out, &to) == 0 && fstat(in, &from) == 0 && from.st_dev == to.st_dev &&
+        from.st_ino == to.st_ino)
+        rc = E_EXISTS;
+    if (rc == 0) {
+        fd = open(out, O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL), 0666);
+        rc = fd < 0 ? err_from_errno(errno) : copy_good_chunks(r, in, fd);
+    }
+    format_reader_free(r);
+    if (rc == 0)
+        *ret = v;
+    return rc;
+}

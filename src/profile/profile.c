@@ -1,0 +1,438 @@
+/* Loads a recording. Idea: one visit of the definition chunks fills arrays indexed by id; then one
+ * pass over the arrays redirects every reference that leads nowhere, so that nobody above this file
+ * has to doubt an id. Samples are not kept: they are decoded again for whoever asks.
+ *
+ * Ids come from the file and are hostile. They are dense by contract, so a hole is what a lost
+ * chunk leaves; holes are bounded by a budget, and a definition that lies past it counts as lost.
+ */
+#include "profile/profile.h"
+
+#include "base/err.h"
+#include "base/vec.h"
+
+enum {
+    /* Ids that may be missing in one table. A chunk holds some 10^5 definitions. */
+    HOLE_BUDGET = 1 << 22,
+    TEXT_BLOCK_BYTES = 256 << 10,
+};
+
+static const char LOST_TEXT[] = "<lost>";
+static const char UNKNOWN_TEXT[] = "<unknown>";
+
+/* String bytes, in blocks that never move. */
+struct text_block {
+    struct text_block *next;
+    size_t used;
+    size_t cap;
+    char bytes[];
+};
+
+struct profile {
+    struct format_reader *reader; /* owned */
+    char *path;                   /* owned */
+    struct format_summary summary;
+    struct profile_tables tables; /* borrows from the arrays below */
+    struct text_block *texts;
+
+    VEC(struct profile_string) strings;
+    VEC(struct record_code) codes;
+    VEC(uint8_t) code_known;
+    VEC(uint32_t) node_parent;
+    VEC(uint32_t) node_code;
+    VEC(uint32_t) node_line;
+    VEC(struct record_process) processes;
+    VEC(uint8_t) process_known;
+    VEC(struct record_thread) threads;
+    VEC(uint8_t) thread_known;
+    VEC(struct profile_meta) meta;
+
+    uint32_t lost_string, lost_code, lost_stack, lost_process, lost_thread;
+};
+
+/* --- loading: one function for each kind of definition --- */
+
+static char *keep_text(struct profile *p, const char *text, size_t len)
+{
+    if (!p->texts || p->texts->cap - p->texts->used < len + 1) {
+        size_t cap = len + 1 > TEXT_BLOCK_BYTES ? len + 1 : TEXT_BLOCK_BYTES;
+        struct text_block *block = malloc(sizeof *block + cap);
+        if (!block)
+            return NULL;
+        *block = (struct text_block){.next = p->texts, .cap = cap};
+        p->texts = block;
+    }
+    char *kept = p->texts->bytes + p->texts->used;
+    if (len)
+        memcpy(kept, text, len);
+    kept[len] = '\0';
+    p->texts->used += len + 1;
+    return kept;
+}
+
+/* Makes `v` long enough for index `id`, zeroing what is new. False without memory. */
+#define extend_to(v, id)                                                                           \
+    ({                                                                                             \
+        size_t want_ = (size_t)(id) + 1;                                                           \
+        bool ok_ = want_ <= (v)->len || vec_reserve((v), want_);                                   \
+        if (ok_ && want_ > (v)->len) {                                                             \
+            memset((v)->data + (v)->len, 0, (want_ - (v)->len) * sizeof *(v)->data);               \
+            (v)->len = want_;                                                                      \
+        }                                                                                          \
+        ok_;                                                                                       \
+    })
+
+static bool is_too_far(uint32_t id, size_t len)
+{
+    return id >= FORMAT_MAX_IDS || id > len + HOLE_BUDGET;
+}
+
+static int on_meta(void *ctx, const char *key, size_t key_len, const char *value, size_t value_len)
+{
+    struct profile *p = ctx;
+    struct profile_meta *meta = vec_push(&p->meta);
+    if (!meta)
+        return E_NOMEM;
+    meta->key = keep_text(p, key, key_len);
+    meta->value = keep_text(p, value, value_len);
+    return meta->key && meta->value ? 0 : E_NOMEM;
+}
+
+static int on_string(void *ctx, uint32_t id, const char *text, size_t len)
+{
+    struct profile *p = ctx;
+    if (id == RECORD_STRING_EMPTY || is_too_far(id, p->strings.len))
+        return 0;
+    char *kept = keep_text(p, text, len);
+    if (!kept || !extend_to(&p->strings, id))
+        return E_NOMEM;
+    p->strings.data[id] = (struct profile_string){kept, (uint32_t)len};
+    return 0;
+}
+
+static int on_code(void *ctx, uint32_t id, const struct record_code *code)
+{
+    struct profile *p = ctx;
+    if (id == RECORD_CODE_UNKNOWN || is_too_far(id, p->codes.len))
+        return 0;
+    if (!extend_to(&p->codes, id) || !extend_to(&p->code_known, id))
+        return E_NOMEM;
+    p->codes.data[id] = *code;
+    p->code_known.data[id] = 1;
+    return 0;
+}
+
+/* A hole among the nodes is left as {0, 0, 0}: a frame at the root whose code nobody can name. The
+ * code is marked as lost here already, by a value past every table. */
+static int on_stack(void *ctx, uint32_t id, const struct record_stack *node)
+{
+    struct profile *p = ctx;
+    size_t old = p->node_code.len;
+    if (id == RECORD_STACK_ROOT || is_too_far(id, old))
+        return 0;
+    if (!extend_to(&p->node_parent, id) || !extend_to(&p->node_code, id) ||
+        !extend_to(&p->node_line, id))
+        return E_NOMEM;
+    for (size_t i = old; i < id; i++)
+        p->node_code.data[i] = UINT32_MAX;
+    bool sound = node->parent < id;
+    p->node_parent.data[id] = sound ? node->parent : RECORD_STACK_ROOT;
+    p->node_code.data[id] = sound ? node->code : UINT32_MAX;
+    p->node_line.data[id] = sound ? node->line : 0;
+    return 0;
+}
+
+static int on_process(void *ctx, const struct record_process *process)
+{
+    struct profile *p = ctx;
+    uint32_t id = process->id;
+    if (is_too_far(id, p->processes.len))
+        return 0;
+    if (!extend_to(&p->processes, id) || !extend_to(&p->process_known, id))
+        return E_NOMEM;
+    p->processes.data[id] = *process;
+    p->process_known.data[id] = 1;
+    return 0;
+}
+
+static int on_thread(void *ctx, const struct record_thread *thread)
+{
+    struct profile *p = ctx;
+    uint32_t id = thread->id;
+    if (is_too_far(id, p->threads.len))
+        return 0;
+    if (!extend_to(&p->threads, id) || !extend_to(&p->thread_known, id))
+        return E_NOMEM;
+    p->threads.data[id] = *thread;
+    p->thread_known.data[id] = 1;
+    return 0;
+}
+
+static int on_stat(void *ctx, enum record_stat stat, uint64_t value)
+{
+    struct profile *p = ctx;
+    if ((unsigned)stat >= RECORD_STAT_COUNT)
+        return 0;
+    p->tables.stats.value[stat] = value;
+    p->tables.stat_known[stat] = true;
+    return 0;
+}
+
+/* --- redirecting what leads nowhere --- */
+
+/* The predefined entries with id 0. Before loading, so that the arrays are never empty. */
+static int add_predefined(struct profile *p)
+{
+    struct profile_string *empty = vec_push(&p->strings);
+    if (!empty || !extend_to(&p->codes, 0) || !extend_to(&p->code_known, 0) ||
+        !extend_to(&p->node_parent, 0) || !extend_to(&p->node_code, 0) ||
+        !extend_to(&p->node_line, 0))
+        return E_NOMEM;
+    *empty = (struct profile_string){"", 0};
+    p->code_known.data[0] = 1;
+    return 0;
+}
+
+/* What stands in for the lost, behind the last id of each table. */
+static int add_lost(struct profile *p)
+{
+    struct profile_string *lost = vec_push(&p->strings);
+    struct profile_string *unknown = vec_push(&p->strings);
+    struct record_code *code = vec_push(&p->codes);
+    uint32_t *parent = vec_push(&p->node_parent);
+    uint32_t *node_code = vec_push(&p->node_code);
+    uint32_t *line = vec_push(&p->node_line);
+    struct record_process *process = vec_push(&p->processes);
+    struct record_thread *thread = vec_push(&p->threads);
+    if (!lost || !unknown || !code || !parent || !node_code || !line || !process || !thread)
+        return E_NOMEM;
+    p->lost_string = (uint32_t)p->strings.len - 2;
+    p->lost_code = (uint32_t)p->codes.len - 1;
+    p->lost_stack = (uint32_t)p->node_parent.len - 1;
+    p->lost_process = (uint32_t)p->processes.len - 1;
+    p->lost_thread = (uint32_t)p->threads.len - 1;
+
+    /* by index: the second push may have moved the first */
+    p->strings.data[p->lost_string] = (struct profile_string){LOST_TEXT, sizeof LOST_TEXT - 1};
+    p->strings.data[p->lost_string + 1] =
+        (struct profile_string){UNKNOWN_TEXT, sizeof UNKNOWN_TEXT - 1};
+    p->codes.data[RECORD_CODE_UNKNOWN] =
+        (struct record_code){.name = p->lost_string + 1, .flags = RECORD_CODE_SPECIAL};
+    *code = (struct record_code){.name = p->lost_string, .flags = RECORD_CODE_SPECIAL};
+    *node_code = p->lost_code;
+    *process = (struct record_process){.id = p->lost_process, .command = p->lost_string};
+    *thread = (struct record_thread){
+        .id = p->lost_thread, .process = p->lost_process, .name = p->lost_string};
+    return 0;
+}
+
+static void redirect_string(const struct profile *p, uint32_t *id)
+{
+    if (*id >= p->strings.len || !p->strings.data[*id].text)
+        *id = p->lost_string;
+}
+
+static void redirect_all(struct profile *p)
+{
+    for (size_t i = 0; i < p->strings.len; i++)
+        if (!p->strings.data[i].text)
+            p->strings.data[i] = p->strings.data[p->lost_string];
+    for (size_t i = 0; i < p->codes.len; i++) {
+        struct record_code *code = &p->codes.data[i];
+        redirect_string(p, &code->name);
+        redirect_string(p, &code->qualname);
+        redirect_string(p, &code->file);
+    }
+    for (size_t i = 0; i < p->node_code.len; i++) {
+        uint32_t code = p->node_code.data[i];
+        if (code >= p->code_known.len || !p->code_known.data[code])
+            p->node_code.data[i] = p->lost_code;
+    }
+    for (size_t i = 0; i < p->processes.len; i++) {
+        redirect_string(p, &p->processes.data[i].command);
+        redirect_string(p, &p->processes.data[i].python_version);
+    }
+    for (size_t i = 0; i < p->thread_known.len; i++) {
+        struct record_thread *thread = &p->threads.data[i];
+        redirect_string(p, &thread->name);
+        uint32_t process = thread->process;
+        if (p->thread_known.data[i] &&
+            (process >= p->process_known.len || !p->process_known.data[process]))
+            thread->process = p->lost_process;
+    }
+}
+
+static void publish(struct profile *p)
+{
+    struct profile_tables *t = &p->tables;
+    t->strings = p->strings.data;
+    t->string_count = p->strings.len;
+    t->codes = p->codes.data;
+    t->code_count = p->codes.len;
+    t->node_parent = p->node_parent.data;
+    t->node_code = p->node_code.data;
+    t->node_line = p->node_line.data;
+    t->node_count = p->node_parent.len;
+    t->processes = p->processes.data;
+    t->process_count = p->processes.len;
+    t->threads = p->threads.data;
+    t->thread_count = p->threads.len;
+    t->meta = p->meta.data;
+    t->meta_count = p->meta.len;
+}
+
+/* --- life --- */
+
+static const struct format_visitor LOADER = {
+    .meta = on_meta,
+    .string = on_string,
+    .code = on_code,
+    .stack = on_stack,
+    .process = on_process,
+    .thread = on_thread,
+    .stat = on_stat,
+};
+
+/* Takes the reader over, also on failure. */
+static int load(struct format_reader *reader, const char *path, struct profile **ret)
+{
+    struct profile *p = calloc(1, sizeof *p);
+    if (!p) {
+        format_reader_free(reader);
+        return E_NOMEM;
+    }
+    p->reader = reader;
+    p->path = strdup(path);
+    uint32_t damaged = 0;
+    int r = p->path ? add_predefined(p) : E_NOMEM;
+    if (r == 0)
+        r = format_reader_visit(reader, &LOADER, p, &damaged);
+    if (r == 0)
+        r = add_lost(p);
+    if (r < 0) {
+        profile_free(p);
+        return r;
+    }
+    redirect_all(p);
+    publish(p);
+    p->summary = *format_reader_summary(reader);
+    if (damaged > p->summary.damaged_chunks)
+        p->summary.damaged_chunks = damaged;
+    *ret = p;
+    return 0;
+}
+
+int profile_load(const char *path, struct profile **ret)
+{
+    struct format_reader *reader;
+    int r = format_reader_open(path, &reader);
+    return r < 0 ? r : load(reader, path, ret);
+}
+
+int profile_load_memory(const void *data, size_t len, struct profile **ret)
+{
+    struct format_reader *reader;
+    int r = format_reader_open_memory(data, len, &reader);
+    return r < 0 ? r : load(reader, "", ret);
+}
+
+void profile_free(struct profile *p)
+{
+    if (!p)
+        return;
+    vec_release(&p->strings);
+    vec_release(&p->codes);
+    vec_release(&p->code_known);
+    vec_release(&p->node_parent);
+    vec_release(&p->node_code);
+    vec_release(&p->node_line);
+    vec_release(&p->processes);
+    vec_release(&p->process_known);
+    vec_release(&p->threads);
+    vec_release(&p->thread_known);
+    vec_release(&p->meta);
+    while (p->texts) {
+        struct text_block *next = p->texts->next;
+        free(p->texts);
+        p->texts = next;
+    }
+    format_reader_free(p->reader);
+    free(p->path);
+    free(p);
+}
+
+const struct profile_tables *profile_tables(const struct profile *p)
+{
+    return &p->tables;
+}
+
+const struct format_summary *profile_summary(const struct profile *p)
+{
+    return &p->summary;
+}
+
+const char *profile_path(const struct profile *p)
+{
+    return p->path;
+}
+
+/* The last fact counts, as with every other news in a file. */
+const char *profile_meta_value(const struct profile *p, const char *key)
+{
+    for (size_t i = p->meta.len; i-- > 0;)
+        if (strcmp(p->meta.data[i].key, key) == 0)
+            return p->meta.data[i].value;
+    return NULL;
+}
+
+/* --- samples --- */
+
+struct sample_pass {
+    const struct profile *profile;
+    int (*fn)(void *ctx, const struct record_sample *samples, size_t n);
+    void *ctx;
+    VEC(struct record_sample) mended; /* a copy, only for batches with a wrong id */
+};
+
+static bool is_sound(const struct profile *p, const struct record_sample *s)
+{
+    return s->stack < p->node_parent.len && s->thread < p->thread_known.len &&
+           p->thread_known.data[s->thread];
+}
+
+static int mend_and_push(struct sample_pass *pass, const struct record_sample *samples, size_t n)
+{
+    const struct profile *p = pass->profile;
+    if (!vec_reserve(&pass->mended, n))
+        return E_NOMEM;
+    struct record_sample *copy = pass->mended.data;
+    memcpy(copy, samples, n * sizeof *copy);
+    for (size_t i = 0; i < n; i++) {
+        if (copy[i].stack >= p->node_parent.len)
+            copy[i].stack = p->lost_stack;
+        if (copy[i].thread >= p->thread_known.len || !p->thread_known.data[copy[i].thread])
+            copy[i].thread = p->lost_thread;
+    }
+    return pass->fn(pass->ctx, copy, n);
+}
+
+static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
+{
+    struct sample_pass *pass = ctx;
+    bool sound = true;
+    for (size_t i = 0; i < n; i++)
+        sound &= is_sound(pass->profile, &samples[i]);
+    if (likely(sound))
+        return pass->fn(pass->ctx, samples, n);
+    return mend_and_push(pass, samples, n);
+}
+
+int profile_each_sample(const struct profile *p,
+                        int (*fn)(void *ctx, const struct record_sample *samples, size_t n),
+                        void *ctx, uint32_t *ret_damaged)
+{
+    static const struct format_visitor visitor = {.samples = on_samples};
+    struct sample_pass pass = {.profile = p, .fn = fn, .ctx = ctx};
+    int r = format_reader_visit(p->reader, &visitor, &pass, ret_damaged);
+    vec_release(&pass.mended);
+    return r;
+}

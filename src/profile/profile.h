@@ -1,0 +1,68 @@
+/* A loaded recording: tables in memory, samples on demand. Loaded once, then immutable, so any number
+ * of threads may read it.
+ *
+ * Definitions (strings, codes, stack nodes, threads, processes) are small and stand in arrays indexed
+ * by id. Samples are many: they stay compressed in the file and are pushed in batches through
+ * profile_each_sample(), so memory does not grow with the length of a recording.
+ *
+ * Ids from a damaged file that nobody defined have been redirected while loading: a string to "<lost>",
+ * a code to the code "<lost>", a stack to the node of "<lost>" under the root, a thread to a made-up
+ * thread; so every id that a caller sees is in range. */
+#ifndef PYROMETER_PROFILE_PROFILE_H
+#define PYROMETER_PROFILE_PROFILE_H
+
+#include "format/reader.h"
+#include "format/record.h"
+
+#include <stdbool.h>
+
+struct profile; /* opaque */
+
+struct profile_string {
+    const char *text; /* NUL-terminated, but may hold NULs inside: use len */
+    uint32_t len;
+};
+
+struct profile_meta {
+    const char *key;
+    const char *value;
+};
+
+/* The tables, open for reading, borrowed for the life of the profile. */
+struct profile_tables {
+    const struct profile_string *strings;
+    size_t string_count;
+    const struct record_code *codes;
+    size_t code_count;
+    const uint32_t *node_parent; /* the trie in columns; node 0 is the root; parent < node */
+    const uint32_t *node_code;
+    const uint32_t *node_line;
+    size_t node_count;
+    const struct record_process *processes; /* indexed by id; absent ids are zero */
+    size_t process_count;
+    const struct record_thread *threads;
+    size_t thread_count;
+    const struct profile_meta *meta;
+    size_t meta_count;
+    struct record_stats stats;
+    bool stat_known[RECORD_STAT_COUNT];
+};
+
+int profile_load(const char *path, struct profile **ret);
+int profile_load_memory(const void *data, size_t len, struct profile **ret); /* borrowed bytes */
+void profile_free(struct profile *p);
+
+const struct profile_tables *profile_tables(const struct profile *p);
+const struct format_summary *profile_summary(const struct profile *p);
+const char *profile_path(const struct profile *p);
+
+/* A fact by key, or NULL. Keys are listed in docs/format.md. */
+const char *profile_meta_value(const struct profile *p, const char *key);
+
+/* Pushes every batch of samples; what the callback returns non-zero stops and is returned.
+ * `ret_damaged` (may be NULL) counts chunks that had to be skipped. */
+int profile_each_sample(const struct profile *p,
+                        int (*fn)(void *ctx, const struct record_sample *samples, size_t n),
+                        void *ctx, uint32_t *ret_damaged);
+
+#endif
