@@ -52,6 +52,7 @@ done
 
 # The mirror is the one that the machine uses for Debian itself ("…/debian/"). Signatures are checked
 # with Debian's own keyring where it is installed, else with what apt trusts.
+# shellcheck disable=SC2016 # apt expands it
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
     grep '/debian/$' | sort -u | head -n 1) || true
 [ -n "$mirror" ] || skip_all "no Debian mirror in this machine's apt sources"
@@ -82,8 +83,9 @@ export APT_CONFIG="$apt/apt.conf"
 echo "deb $options$mirror $suite main" >"$apt/sources.list"
 
 echo "reading: the package list of $suite from $mirror"
-if ! apt-get -qq update >"$apt/update.log" 2>&1; then
-    skip_all "apt-get update failed: $(grep -m 1 '^[EW]:' "$apt/update.log" || echo 'see apt/update.log')"
+# apt-get says 0 also when nothing could be fetched.
+if ! apt-get -qq update >"$apt/update.log" 2>&1 || grep -q 'Failed to fetch' "$apt/update.log"; then
+    skip_all "apt-get update: $(grep -m 1 '^[EW]:' "$apt/update.log" || echo 'failed')"
 fi
 
 # Packages that a running interpreter needs: the dependencies, through libraries only. debconf, perl
@@ -100,6 +102,7 @@ closure() {
             round="$round $p"
         done
         [ -n "$round" ] || break
+        # shellcheck disable=SC2086 # a list of names
         next=$(apt-cache depends --no-recommends --no-suggests --no-conflicts --no-breaks \
             --no-replaces --no-enhances $round |
             sed -n 's/^ *|*\(Pre\)*Depends: \([a-z0-9][a-z0-9.+-]*\)$/\2/p' |
@@ -111,6 +114,7 @@ closure() {
 
 bring() { # version; says why on stdout when it returns 1
     apt-cache show "python$1" >/dev/null 2>&1 || { echo "not in $suite"; return 1; }
+    # shellcheck disable=SC2046 # a list of names
     (cd "$apt/debs" && apt-get -qq download $(closure "$1")) >"$apt/download.log" 2>&1 ||
         { echo "download failed: $(grep -m 1 '^E:' "$apt/download.log")"; return 1; }
     mkdir -p "$root"
@@ -167,3 +171,4 @@ for v in $wanted; do
         echo "skipped: python$v: $(cat "$apt/reason")"
     fi
 done
+rm -rf "$apt/debs" # unpacked, or to be had again

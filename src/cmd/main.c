@@ -3,7 +3,6 @@
  *
  * SIGPIPE is left as it was found: a reader that goes away (`pyrometer report | head`) ends us
  * quietly, and the program that `run` starts inherits nothing of ours. */
-#include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/speak.h"
 
@@ -129,8 +128,8 @@ static int dispatch(int argc, char **argv)
 }
 
 /* If we were started with a standard stream closed, the next file we open would take its number and
- * our prints would land in it. Something that answers EBADF as a closed stream does keeps the place,
- * and is gone again in the program that `run` starts. */
+ * our prints would land in it. Something that answers EBADF as a closed stream does keeps the
+ * place, and is gone again in the program that `run` starts. */
 static void keep_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
@@ -152,7 +151,7 @@ static int flush_output(int status)
         return status;
     /* with SIGPIPE ignored by whoever started us, a reader that went away still needs no words */
     if (reason != EPIPE)
-        cmd_fail(CMD_FAILED, "cannot write the output: %s", err_text(err_from_errno(reason)));
+        cmd_fail(CMD_FAILED, "cannot write the output: %s", strerror(reason));
     return status == CMD_OK ? CMD_FAILED : status;
 }
 

@@ -145,8 +145,8 @@ static int unknown_long(const struct parse *p, const char *name)
         cmd_near_offer(&near, o->name);
     cmd_near_offer(&near, "help");
     if (near.best)
-        return cmd_fail_in(p->command, CMD_PARSED_ERROR,
-                           "unknown option --%s (did you mean --%s?)", name, near.best);
+        return cmd_fail_in(p->command, CMD_PARSED_ERROR, "unknown option --%s (did you mean --%s?)",
+                           name, near.best);
     return cmd_fail_in(p->command, CMD_PARSED_ERROR,
                        "unknown option --%s; see 'pyrometer %s --help'", name, p->command);
 }
@@ -188,12 +188,12 @@ static int take_letters(struct parse *p)
         if (!o && *s == 'h')
             return print_help(p);
         if (!o)
-            return s == arg + 1
-                       ? cmd_fail_in(p->command, CMD_PARSED_ERROR,
-                                     "unknown option %s; see 'pyrometer %s --help'", arg, p->command)
-                       : cmd_fail_in(p->command, CMD_PARSED_ERROR,
-                                     "unknown option -%c in %s; see 'pyrometer %s --help'", *s, arg,
-                                     p->command);
+            return s == arg + 1 ? cmd_fail_in(p->command, CMD_PARSED_ERROR,
+                                              "unknown option %s; see 'pyrometer %s --help'", arg,
+                                              p->command)
+                                : cmd_fail_in(p->command, CMD_PARSED_ERROR,
+                                              "unknown option -%c in %s; see 'pyrometer %s --help'",
+                                              *s, arg, p->command);
         const char shown[] = {'-', *s, '\0'};
         const char *rest = o->kind != CMD_FLAG && s[1] ? s + 1 : NULL;
         int r = take(p, o, shown, rest);

@@ -2,6 +2,7 @@
 #include "cmd/speak.h"
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "cmd/cmd.h"
 
 #include <stdarg.h>
@@ -12,40 +13,30 @@ enum {
     NEAR_MAX_LEN = 31, /* longer words are nobody's typing mistake */
 };
 
-/* Length of the valid, printable UTF-8 character at `s`, or 0 if its first byte must be escaped:
- * control characters (C0, DEL, C1), stray and overlong bytes. `s` ends with a NUL, so a character
- * that is cut short fails its test at the NUL. */
-static size_t printable_length(const unsigned char *s)
+static bool is_control(uint32_t c)
 {
-    if (s[0] < 0x80)
-        return s[0] >= 0x20 && s[0] != 0x7f;
-    size_t len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < len; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    bool c1_control = s[0] == 0xc2 && s[1] < 0xa0;
-    bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
-    bool no_character = (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f);
-    return c1_control || overlong || no_character ? 0 : len;
+    return c < 0x20 || (c >= 0x7f && c < 0xa0);
 }
 
+/* Control characters and bytes that are not UTF-8 come out escaped. */
 static void append_printable(struct buf *line, const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    while (*s) {
-        size_t len = printable_length(s);
-        if (len)
-            buf_append(line, s, len);
-        else if (*s == '\n')
+    size_t left = strlen(text);
+    while (left) {
+        uint32_t c = 0;
+        size_t len = utf8_decode(text, left, &c);
+        if (len && !is_control(c))
+            buf_append(line, text, len);
+        else if (c == '\n')
             buf_puts(line, "\\n");
-        else if (*s == '\t')
+        else if (c == '\t')
             buf_puts(line, "\\t");
         else
-            buf_printf(line, "\\x%02x", *s);
-        s += len ? len : 1;
+            buf_printf(line, "\\x%02x", (unsigned char)*text);
+        /* of a long control character the rest follows as stray bytes, escaped one by one */
+        size_t step = len && !is_control(c) ? len : 1;
+        text += step;
+        left -= step;
     }
 }
 

@@ -46,6 +46,9 @@ struct profile {
     VEC(uint8_t) thread_known;
     VEC(struct profile_meta) meta;
 
+    struct {
+        uint32_t strings, codes, nodes, processes, threads;
+    } holes; /* ids missing so far */
     uint32_t lost_string, lost_code, lost_stack, lost_process, lost_thread;
 };
 
@@ -81,9 +84,16 @@ static char *keep_text(struct profile *p, const char *text, size_t len)
         ok_;                                                                                       \
     })
 
-static bool is_too_far(uint32_t id, size_t len)
+/* May this id enter its table? Spends the table's budget of holes. */
+static bool is_near(uint32_t *holes, uint32_t id, size_t len)
 {
-    return id >= FORMAT_MAX_IDS || id > len + HOLE_BUDGET;
+    if (id < len)
+        return true;
+    size_t hole = id - len;
+    if (id >= FORMAT_MAX_IDS || hole > HOLE_BUDGET - *holes)
+        return false;
+    *holes += (uint32_t)hole;
+    return true;
 }
 
 static int on_meta(void *ctx, const char *key, size_t key_len, const char *value, size_t value_len)
@@ -100,7 +110,7 @@ static int on_meta(void *ctx, const char *key, size_t key_len, const char *value
 static int on_string(void *ctx, uint32_t id, const char *text, size_t len)
 {
     struct profile *p = ctx;
-    if (id == RECORD_STRING_EMPTY || is_too_far(id, p->strings.len))
+    if (id == RECORD_STRING_EMPTY || !is_near(&p->holes.strings, id, p->strings.len))
         return 0;
     char *kept = keep_text(p, text, len);
     if (!kept || !extend_to(&p->strings, id))
@@ -112,7 +122,7 @@ static int on_string(void *ctx, uint32_t id, const char *text, size_t len)
 static int on_code(void *ctx, uint32_t id, const struct record_code *code)
 {
     struct profile *p = ctx;
-    if (id == RECORD_CODE_UNKNOWN || is_too_far(id, p->codes.len))
+    if (id == RECORD_CODE_UNKNOWN || !is_near(&p->holes.codes, id, p->codes.len))
         return 0;
     if (!extend_to(&p->codes, id) || !extend_to(&p->code_known, id))
         return E_NOMEM;
@@ -127,7 +137,7 @@ static int on_stack(void *ctx, uint32_t id, const struct record_stack *node)
 {
     struct profile *p = ctx;
     size_t old = p->node_code.len;
-    if (id == RECORD_STACK_ROOT || is_too_far(id, old))
+    if (id == RECORD_STACK_ROOT || !is_near(&p->holes.nodes, id, old))
         return 0;
     if (!extend_to(&p->node_parent, id) || !extend_to(&p->node_code, id) ||
         !extend_to(&p->node_line, id))
@@ -145,7 +155,7 @@ static int on_process(void *ctx, const struct record_process *process)
 {
     struct profile *p = ctx;
     uint32_t id = process->id;
-    if (is_too_far(id, p->processes.len))
+    if (!is_near(&p->holes.processes, id, p->processes.len))
         return 0;
     if (!extend_to(&p->processes, id) || !extend_to(&p->process_known, id))
         return E_NOMEM;
@@ -158,7 +168,7 @@ static int on_thread(void *ctx, const struct record_thread *thread)
 {
     struct profile *p = ctx;
     uint32_t id = thread->id;
-    if (is_too_far(id, p->threads.len))
+    if (!is_near(&p->holes.threads, id, p->threads.len))
         return 0;
     if (!extend_to(&p->threads, id) || !extend_to(&p->thread_known, id))
         return E_NOMEM;
@@ -315,8 +325,7 @@ static int load(struct format_reader *reader, const char *path, struct profile *
     redirect_all(p);
     publish(p);
     p->summary = *format_reader_summary(reader);
-    if (damaged > p->summary.damaged_chunks)
-        p->summary.damaged_chunks = damaged;
+    p->summary.damaged_chunks += damaged; /* opening saw broken frames only, not payloads */
     *ret = p;
     return 0;
 }

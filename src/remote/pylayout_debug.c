@@ -11,14 +11,13 @@
  * its alignment. That keeps our reads near the structure they mean; whether a pointer found there
  * is good remains for the reader to find out.
  *
- * What frame.instr means (from Python/bytecodes.c and pycore_interpframe.h of 3.13–3.15): instr_ptr
- * is the instruction that runs or is about to begin. For a caller's frame it is the CALL (SEND,
- * FOR_ITER, …) itself: the callee returns to instr_ptr + return_offset, so the pointer is not moved
- * past the call. For the running frame it is written at the start of each instruction that can
- * leave the interpreter loop; plain ones (loads, stores, arithmetic on small types) may skip that,
- * so it can lag by a few instructions, at most back to the last one that could call, raise or
- * branch. Either way (instr_ptr - code_adaptive) is the byte offset to look up, as CPython itself
- * does in PyUnstable_InterpreterFrame_GetLine(). A frame just made has the offset 0. */
+ * What frame.instr means (from pycore_interpframe.h and _PyInterpreterFrame_LASTI of 3.13–3.15):
+ * instr_ptr is the instruction that runs or is about to begin. For a caller's frame it is the CALL
+ * (SEND, FOR_ITER, …) itself: the callee returns to instr_ptr + return_offset, so the pointer is
+ * not moved past the call. For the running frame the interpreter writes it as each instruction
+ * starts; only code run by the JIT writes it more seldom, where it may leave its trace, and then it
+ * lags. Either way (instr_ptr - code_adaptive) is the byte offset to look up, without any
+ * correction; a frame just made has the offset 0. */
 #include <stdbool.h>
 #include <string.h>
 

@@ -20,7 +20,7 @@ enum {
     REMOTE_MAX_FRAMES = 20000,   /* frames of one stack; what is above is cut and marked damaged */
     REMOTE_MAX_THREADS = 8192,   /* Python threads of one process */
     REMOTE_MAX_INTERPRETERS = 256,
-    REMOTE_MAX_TRIES = 12,       /* looks at a moving stack before it is kept as moving */
+    REMOTE_MAX_TRIES = 16,       /* looks at a moving stack before it is kept as moving */
 };
 
 /* Finds the interpreter of `pid`. E_NOTPYTHON: another kind of program (so far: it may exec).
@@ -47,6 +47,9 @@ struct remote_thread {
 /* Reads the list of threads anew. E_NOTREADY when no interpreter or thread exists (starting up or
  * finalizing); E_NOPROC, E_BADMEM when the process is gone or became something else. */
 int remote_refresh_threads(struct remote *r);
+
+/* A quick look at the list heads: false if no thread can have been added since the last refresh. */
+bool remote_threads_may_have_changed(struct remote *r);
 size_t remote_thread_count(const struct remote *r);
 const struct remote_thread *remote_thread(const struct remote *r, size_t index);
 
@@ -64,6 +67,7 @@ struct remote_sample {
     bool holds_gil;
     bool gil_known;
     uint32_t tries;     /* 1: the first look was good */
+    uint32_t shared;    /* frames, counted from the root, that are as in this thread's last sample */
     uint32_t depth;
     const struct remote_frame *frames; /* borrowed until the next call for this thread */
 };

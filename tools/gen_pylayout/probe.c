@@ -8,9 +8,8 @@
  * by hand, with its source. */
 #define Py_BUILD_CORE        1
 #define Py_BUILD_CORE_MODULE 1
-/* clang-format off: Python.h must come first */
-#include <Python.h>
-/* clang-format on */
+#include <Python.h> /* must come first */
+
 #include <frameobject.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -1,0 +1,49 @@
+/* What is asked of a profile: which metric, and which part of the recording. Filters are questions
+ * at view time, never modes at capture time.
+ *
+ * A metric is a row in a table: its name, its unit, and how much of it one record carries. */
+#ifndef PYROMETER_ANALYSIS_QUERY_H
+#define PYROMETER_ANALYSIS_QUERY_H
+
+#include "profile/profile.h"
+
+#include <stdbool.h>
+
+struct analysis_metric {
+    const char *name; /* as the user types it */
+    const char *unit; /* "seconds", "bytes" or "count": the unit of a weight times `scale` */
+    double scale;     /* from the integer weight (ns, bytes, 1) to the unit */
+    const char *text; /* what it says, for help and headers */
+    /* True if the sample carries this metric, and how much. A metric over another kind of record
+     * (exact calls, allocations) leaves this NULL and gets a column of its own here. */
+    bool (*weigh_sample)(const struct record_sample *sample, uint64_t *ret_weight);
+};
+
+/* The table, ended by a row without a name. The first is the default. */
+extern const struct analysis_metric ANALYSIS_METRICS[];
+
+/* The row of that name, or NULL. */
+const struct analysis_metric *analysis_metric_find(const char *name);
+
+/* Zero-initialised but for `metric`, it asks for everything. */
+struct analysis_query {
+    const struct analysis_metric *metric;
+    const char *thread; /* a thread's name or kernel id as text; NULL: all. Borrowed. */
+    bool has_process;
+    uint32_t process; /* a pid */
+    bool has_from, has_to;
+    double from, to; /* seconds after the start of the recording */
+};
+
+/* False for the holes in the tables and for the stand-ins of what was lost in a damaged file. */
+bool analysis_thread_is_known(const struct profile_tables *t, uint32_t thread);
+bool analysis_process_is_known(const struct profile_tables *t, uint32_t process);
+
+/* Does the query take samples of this thread? */
+bool analysis_query_takes_thread(const struct analysis_query *q, const struct profile_tables *t,
+                                 uint32_t thread);
+
+/* Cuts a run of samples to the query's time range, in proportion. False: nothing is left. */
+bool analysis_query_clip(const struct analysis_query *q, struct record_sample *sample);
+
+#endif

@@ -1,0 +1,39 @@
+/* The walk. Children hang in linked lists through two columns; going up needs no stack, since every
+ * node knows its parent. */
+#include "analysis/trie.h"
+
+#include "base/attr.h"
+#include "base/err.h"
+
+int analysis_trie_walk(const uint32_t *parent, size_t count, int (*enter)(void *, uint32_t node),
+                       void (*leave)(void *, uint32_t node), void *ctx)
+{
+    /* 0 ends a list: the root is nobody's child */
+    _cleanup_free_ uint32_t *first = calloc(count + 1, sizeof *first);
+    _cleanup_free_ uint32_t *next = calloc(count + 1, sizeof *next);
+    if (!first || !next)
+        return E_NOMEM;
+    for (size_t i = count; i-- > 1;) {
+        next[i] = first[parent[i]];
+        first[parent[i]] = (uint32_t)i;
+    }
+    uint32_t node = first[0];
+    while (node) {
+        int r = enter(ctx, node);
+        if (r)
+            return r;
+        if (first[node]) {
+            node = first[node];
+            continue;
+        }
+        leave(ctx, node);
+        while (node && !next[node]) {
+            node = parent[node];
+            if (node)
+                leave(ctx, node);
+        }
+        if (node)
+            node = next[node];
+    }
+    return 0;
+}

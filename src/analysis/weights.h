@@ -1,0 +1,45 @@
+/* (profile, query) → how much of the metric every node of the stack trie, every thread and every
+ * process carries itself. One streaming pass over the samples; everything above works on the result
+ * and never looks at a sample again. */
+#ifndef PYROMETER_ANALYSIS_WEIGHTS_H
+#define PYROMETER_ANALYSIS_WEIGHTS_H
+
+#include "analysis/query.h"
+
+struct analysis_weight {
+    uint64_t weight;  /* in the metric's integer: ns, bytes, 1 */
+    uint64_t samples; /* looks that it rests on */
+};
+
+struct analysis_weights {
+    const struct profile *profile; /* borrowed: must outlive this */
+    const struct analysis_metric *metric;
+    struct analysis_weight *node;    /* own weight of each trie node, tables->node_count */
+    struct analysis_weight *thread;  /* tables->thread_count */
+    struct analysis_weight *process; /* tables->process_count */
+    struct analysis_weight total;
+    uint64_t recorded_samples; /* in the whole recording, whatever the query */
+    uint32_t threads_taken;    /* threads that pass the filters, with samples or without */
+    uint32_t damaged_chunks;   /* of samples, that had to be skipped */
+};
+
+int analysis_weights_init(const struct profile *profile, const struct analysis_query *query,
+                          struct analysis_weights *ret);
+void analysis_weights_release(struct analysis_weights *w);
+
+static inline void analysis_weight_add(struct analysis_weight *to, struct analysis_weight w)
+{
+    to->weight += w.weight;
+    to->samples += w.samples;
+}
+
+/* Adds every node's weight to its parent's, so that each holds its whole subtree. Parents come
+ * before children in the table, so one pass backwards does it. */
+void analysis_weights_accumulate(const struct profile_tables *t, struct analysis_weight *node);
+
+/* Half of the 95 % interval of a share, in points of 0–100, when `share` (0–1) was estimated from
+ * `samples` looks. Wilson's interval: it stays sensible for a few looks and for shares near 0 and
+ * 1, where the normal one shrinks to nothing. Without any looks nothing is known: 100. */
+double analysis_share_error(double share, uint64_t samples);
+
+#endif

@@ -1,0 +1,133 @@
+/* `pyrometer export FORMAT [RUN]`: a recording in another tool's format. */
+#include "export/export.h"
+
+#include "base/err.h"
+#include "cmd/cmd.h"
+#include "cmd/load.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { FORMATS_MAX = 32 };
+
+struct export_request {
+    const struct export_format *format;
+    struct export_options options;
+    const char *output; /* NULL: stdout */
+    bool force;
+};
+
+static int choose_format(const char *name, const struct export_format **ret)
+{
+    const char *names[FORMATS_MAX + 1] = {0};
+    for (size_t i = 0; EXPORT_TABLE[i].name && i < FORMATS_MAX; i++)
+        names[i] = EXPORT_TABLE[i].name;
+    int at = cmd_choose("FORMAT", name, names);
+    if (at < 0)
+        return CMD_USAGE;
+    *ret = &EXPORT_TABLE[at];
+    return 0;
+}
+
+/* The file is made new, or replaced if the user insists; `ret_new` says whether it is ours to
+ * remove when the export fails. */
+static int open_output(const struct export_request *q, FILE **ret, bool *ret_new)
+{
+    int fd = open(q->output, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    bool is_new = fd >= 0;
+    if (fd < 0 && errno == EEXIST) {
+        if (!q->force)
+            return cmd_fail(CMD_FAILED, "'%s' exists already; add --force or name another file",
+                            q->output);
+        fd = open(q->output, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    }
+    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (!out) {
+        int status = cmd_fail(CMD_FAILED, "cannot write '%s': %s", q->output,
+                              err_text(err_from_errno(errno)));
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
+    *ret = out;
+    *ret_new = is_new;
+    return 0;
+}
+
+static int write_stdout(const struct export_request *q, const struct profile *profile)
+{
+    errno = 0;
+    int r = q->format->write(profile, &q->options, stdout);
+    return r < 0 ? cmd_output_failed("the standard output", r, errno) : CMD_OK;
+}
+
+static int write_file(const struct export_request *q, const struct profile *profile)
+{
+    FILE *out = NULL;
+    bool is_new = false;
+    int status = open_output(q, &out, &is_new);
+    if (status)
+        return status;
+    int r = q->format->write(profile, &q->options, out);
+    if (fclose(out) != 0 && r == 0)
+        r = err_from_errno(errno);
+    if (r == 0)
+        return CMD_OK;
+    if (is_new)
+        unlink(q->output);
+    return cmd_fail(CMD_FAILED, "cannot write '%s': %s", q->output, err_text(r));
+}
+
+/* Replacing the recording that is being read (it is mapped) would destroy it. */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+static int export_run(const struct export_request *q, const char *run)
+{
+    struct profile *profile = NULL;
+    int status = cmd_load_run(run, &profile);
+    if (!status)
+        status = cmd_query_check(&q->options.query, profile);
+    if (!status && q->output && is_same_file(q->output, profile_path(profile)))
+        status = cmd_fail(CMD_FAILED, "'%s' is the recording itself; name another file", q->output);
+    else if (!status)
+        status = q->output ? write_file(q, profile) : write_stdout(q, profile);
+    profile_free(profile);
+    return status;
+}
+
+int cmd_export(int argc, char **argv)
+{
+    struct export_request q = {0};
+    struct cmd_query_options query = {0};
+    const struct cmd_option options[] = {
+        {"output", 'o', CMD_TEXT, &q.output, NULL},
+        {"force", 0, CMD_FLAG, &q.force, NULL},
+        {"metric", 0, CMD_TEXT, &query.metric, NULL},
+        {"thread", 0, CMD_TEXT, &query.thread, NULL},
+        {"process", 0, CMD_COUNT, &query.process, &query.has_process},
+        {0},
+    };
+    int first;
+    int operands = cmd_options_parse(argc, argv, options, false, &first);
+    if (operands < 0)
+        return operands == CMD_PARSED_HELP ? CMD_OK : CMD_USAGE;
+    if (operands < 1 || operands > 2)
+        return cmd_fail(CMD_USAGE,
+                        "export takes a FORMAT and one RUN: pyrometer export collapsed @");
+    int status = choose_format(argv[first], &q.format);
+    if (!status)
+        status = cmd_query_make(&query, &q.options.query);
+    if (status)
+        return status;
+    q.options.weighted = query.metric != NULL;
+    if (q.output && strcmp(q.output, "-") == 0)
+        q.output = NULL;
+    return export_run(&q, operands > 1 ? argv[first + 1] : "@");
+}

@@ -1,0 +1,153 @@
+/* Loading recordings and reading query options, for report, export and info. */
+#include "cmd/load.h"
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { LISTED_MAX = 12, LIST_BYTES_MAX = 4096 };
+
+int cmd_load_failed(const char *path, int code)
+{
+    switch (code) {
+    case E_FORMAT:
+        return cmd_fail(CMD_FAILED, "'%s' is not a Pyrometer recording", path);
+    case E_NEWER:
+        return cmd_fail(CMD_FAILED,
+                        "'%s' was written by a newer Pyrometer: upgrade this one to read it", path);
+    case E_CORRUPT:
+        return cmd_fail(CMD_FAILED, "'%s' is damaged: try `pyrometer verify --repair %s`", path,
+                        path);
+    case E_EMPTY:
+        return cmd_fail(CMD_FAILED, "'%s' is empty: nothing was recorded into it", path);
+    default:
+        return cmd_fail(CMD_FAILED, "cannot read '%s': %s", path, err_text(code));
+    }
+}
+
+int cmd_load_path(const char *path, struct profile **ret)
+{
+    int r = profile_load(path, ret);
+    if (r < 0)
+        return cmd_load_failed(path, r);
+    const struct format_summary *s = profile_summary(*ret);
+    if (s->torn)
+        cmd_warn("'%s' is torn: read up to its last whole chunk, %" PRIu64 " of %" PRIu64 " bytes",
+                 path, s->good_bytes, s->file_bytes);
+    else if (!s->finished)
+        cmd_warn("'%s' was not finished: the recorder still writes it, or was killed", path);
+    return 0;
+}
+
+int cmd_load_run(const char *run, struct profile **ret)
+{
+    _cleanup_free_ char *path = NULL;
+    int status = cmd_resolve_run(run, &path);
+    return status ? status : cmd_load_path(path, ret);
+}
+
+int cmd_choose(const char *option, const char *word, const char *const *names)
+{
+    struct buf list;
+    buf_init(&list, LIST_BYTES_MAX);
+    for (int i = 0; names[i]; i++) {
+        if (strcmp(names[i], word) == 0) {
+            buf_release(&list);
+            return i;
+        }
+        buf_printf(&list, "%s%s", i ? ", " : "", names[i]);
+    }
+    cmd_fail(CMD_USAGE, "%s '%s': it is one of %s", option, word, buf_cstr(&list));
+    buf_release(&list);
+    return -1;
+}
+
+int cmd_query_make(const struct cmd_query_options *options, struct analysis_query *ret)
+{
+    struct analysis_query q = {.metric = ANALYSIS_METRICS, .thread = options->thread};
+    if (options->metric) {
+        const char *names[LISTED_MAX + 1] = {0};
+        for (size_t i = 0; ANALYSIS_METRICS[i].name && i < LISTED_MAX; i++)
+            names[i] = ANALYSIS_METRICS[i].name;
+        int at = cmd_choose("--metric", options->metric, names);
+        if (at < 0)
+            return CMD_USAGE;
+        q.metric = &ANALYSIS_METRICS[at];
+    }
+    if (options->has_process) {
+        if (options->process == 0 || options->process > INT32_MAX)
+            return cmd_fail(CMD_USAGE, "--process %" PRIu64 ": it is a process id",
+                            options->process);
+        q.has_process = true;
+        q.process = (uint32_t)options->process;
+    }
+    *ret = q;
+    return 0;
+}
+
+static void list_thread(struct buf *list, const struct profile_tables *t, uint32_t i)
+{
+    const struct record_thread *th = &t->threads[i];
+    const struct profile_string *name = &t->strings[th->name];
+    buf_puts(list, list->len ? ", " : "");
+    if (name->len)
+        buf_append(list, name->text, min_u64(name->len, 80));
+    else
+        buf_printf(list, "%u", th->tid);
+}
+
+static int no_such_process(const struct analysis_query *q, const struct profile_tables *t)
+{
+    struct buf list;
+    buf_init(&list, LIST_BYTES_MAX);
+    size_t listed = 0;
+    for (size_t i = 0; i < t->process_count && listed < LISTED_MAX; i++)
+        if (analysis_process_is_known(t, (uint32_t)i)) {
+            buf_printf(&list, "%s%u", listed ? ", " : "", t->processes[i].pid);
+            listed++;
+        }
+    int status = cmd_fail(CMD_FAILED, "no process %u in the recording; there is %s%s", q->process,
+                          listed ? buf_cstr(&list) : "none", listed == LISTED_MAX ? ", …" : "");
+    buf_release(&list);
+    return status;
+}
+
+int cmd_query_check(const struct analysis_query *query, const struct profile *profile)
+{
+    const struct profile_tables *t = profile_tables(profile);
+    struct analysis_query whole_process = *query;
+    whole_process.thread = NULL;
+    struct buf list;
+    buf_init(&list, LIST_BYTES_MAX);
+    size_t in_process = 0, taken = 0;
+    bool has_process = !query->has_process;
+    for (size_t i = 0; i < t->process_count; i++)
+        has_process |= query->has_process && t->processes[i].pid == query->process;
+    for (uint32_t i = 0; i < t->thread_count; i++) {
+        if (!analysis_thread_is_known(t, i) || !analysis_query_takes_thread(&whole_process, t, i))
+            continue;
+        if (in_process++ < LISTED_MAX)
+            list_thread(&list, t, i);
+        taken += analysis_query_takes_thread(query, t, i);
+    }
+    int status = 0;
+    if (!has_process)
+        status = no_such_process(query, t);
+    else if (!taken && query->thread)
+        status =
+            cmd_fail(CMD_FAILED, "no thread '%s' in the recording; there is %s%s", query->thread,
+                     in_process ? buf_cstr(&list) : "none", in_process > LISTED_MAX ? ", …" : "");
+    buf_release(&list);
+    return status;
+}
+
+int cmd_output_failed(const char *what, int code, int os_errno)
+{
+    if (os_errno == EPIPE)
+        return CMD_OK;
+    return cmd_fail(CMD_FAILED, "cannot write %s: %s", what, err_text(code));
+}

@@ -1,0 +1,39 @@
+/* What the commands that look at a recording share: loading it with a line that helps when it
+ * cannot be loaded, and options whose value is one of a list. */
+#ifndef PYROMETER_CMD_LOAD_H
+#define PYROMETER_CMD_LOAD_H
+
+#include "analysis/query.h"
+#include "base/attr.h"
+
+/* Resolves RUN and loads it. On failure prints the line and returns the exit status; 0 on success
+ * with *ret owned by the caller. A torn recording is loaded as far as it goes, with a warning. */
+int cmd_load_run(const char *run, struct profile **ret);
+
+/* The same for a path. */
+int cmd_load_path(const char *path, struct profile **ret);
+
+/* The line for a recording that cannot be read, and its exit status. */
+int cmd_load_failed(const char *path, int code);
+
+/* The place of `word` in a NULL-ended list, or a line that gives the right ones and -1. */
+int cmd_choose(const char *option, const char *word, const char *const *names);
+
+/* --metric, --thread, --process: the part of a command line that makes a query. */
+struct cmd_query_options {
+    const char *metric;
+    const char *thread;
+    uint64_t process;
+    bool has_process;
+};
+
+/* Fills in the query (texts stay borrowed from the options). 0, or the status after a line. */
+int cmd_query_make(const struct cmd_query_options *options, struct analysis_query *ret);
+
+/* 0 if the filters leave a thread at all, or the status after a line that lists what there is. */
+int cmd_query_check(const struct analysis_query *query, const struct profile *profile);
+
+/* The status after an output that failed with `code`: a reader who went away is no error. */
+int cmd_output_failed(const char *what, int code, int os_errno);
+
+#endif

@@ -1,0 +1,40 @@
+/* Other tools' formats. A format is one file and one row of the table. */
+#ifndef PYROMETER_EXPORT_EXPORT_H
+#define PYROMETER_EXPORT_EXPORT_H
+
+#include "analysis/query.h"
+
+#include <stdio.h>
+
+struct export_options {
+    struct analysis_query query;
+    bool weighted; /* values are the metric's weight, not the number of samples */
+};
+
+/* Streams the profile to `out`; 0 or a code. An error of the output is E_IO or the system's reason.
+ */
+typedef int export_fn(const struct profile *profile, const struct export_options *options,
+                      FILE *out);
+
+/* name, function, suffix of its files, what reads it */
+#define EXPORT_FORMATS(X)                                                                          \
+    X("collapsed", export_collapsed_write, ".collapsed",                                           \
+      "one line a stack and a number: flame graph tools, speedscope")
+
+#define X(name, function, suffix, text) export_fn function;
+EXPORT_FORMATS(X)
+#undef X
+
+struct export_format {
+    const char *name;
+    export_fn *write;
+    const char *suffix;
+    const char *text;
+};
+
+/* Ended by a row without a name. */
+extern const struct export_format EXPORT_TABLE[];
+
+const struct export_format *export_format_find(const char *name);
+
+#endif

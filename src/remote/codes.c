@@ -1,0 +1,298 @@
+/* Code objects by address, and the doubt about them.
+ *
+ * A code object's names cost many reads, so they are remembered by address. But an address is not an
+ * identity: code made by exec() dies young and its memory is used again at once. So an entry carries
+ * a print of the fields that identify it, and the print is checked against the target before the
+ * names are used: always while the entry is young, now and then once it has proved to last. The check
+ * happens between two looks at the stack that must agree, and a frame keeps its code alive, so what
+ * was checked is what the frame runs. */
+#include "base/clock.h"
+#include "base/err.h"
+#include "remote/internal.h"
+
+#include <string.h>
+
+enum {
+    MAX_NAME_BYTES = 64 << 10,
+    MAX_LINE_TABLE_BYTES = 8 << 20,
+    YOUNG_CHECKS = 64,    /* an entry confirmed less often is checked at every sample */
+    LINE_MEMO_SLOTS = 8192,
+};
+#define OLD_CHECK_INTERVAL_NS (10 * NS_PER_MS)
+
+struct line_memo {
+    struct {
+        uint32_t code;
+        int32_t line;
+        int64_t offset;
+    } slot[LINE_MEMO_SLOTS];
+};
+
+static size_t window_bytes(const struct remote *r)
+{
+    return min_u64(r->layout.code.size, CODE_CHECK_BYTES);
+}
+
+static uint32_t optional_u32(const uint8_t *p, uint32_t offset)
+{
+    return offset == PYL_NONE ? 0 : field_u32(p, offset);
+}
+
+static uint64_t optional_u64(const uint8_t *p, uint32_t offset)
+{
+    return offset == PYL_NONE ? 0 : field_u64(p, offset);
+}
+
+/* The print out of a copied code object, all but the name's hash. */
+static void take_print(const struct remote *r, const uint8_t *p, struct code_print *ret)
+{
+    const struct pylayout *l = &r->layout;
+    *ret = (struct code_print){
+        .type = field_u64(p, l->object.ob_type),
+        .name = field_u64(p, l->code.name),
+        .qualname = optional_u64(p, l->code.qualname),
+        .file = field_u64(p, l->code.filename),
+        .lines = field_u64(p, l->code.linetable),
+        .bytecode = optional_u64(p, l->code.code),
+        .first_line = field_u32(p, l->code.firstlineno),
+        .argcount = field_u32(p, l->code.argcount),
+        .nlocals = optional_u32(p, l->code.nlocals),
+        .flags = field_u32(p, l->code.flags),
+    };
+}
+
+static uint64_t name_hash_addr(const struct remote *r, uint64_t name)
+{
+    return name + r->layout.unicode.length + 8; /* PyASCIIObject.hash follows the length */
+}
+
+static void code_free(struct remote_code *c)
+{
+    if (!c)
+        return;
+    free(c->name);
+    free(c->qualname);
+    free(c->file);
+    free(c->lines);
+    free(c);
+}
+
+static void read_line_table(const struct remote *r, uint64_t addr, struct remote_code *c)
+{
+    uint64_t len = 0;
+    if (!mem_plausible(addr) || mem_read_ptr(&r->mem, addr + r->layout.bytes.ob_size, &len) < 0 ||
+        len == 0 || len > MAX_LINE_TABLE_BYTES)
+        return;
+    uint8_t *table = malloc(len);
+    if (table && mem_read(&r->mem, addr + r->layout.bytes.ob_sval, table, len) == 0) {
+        c->lines = table;
+        c->lines_len = (uint32_t)len;
+    } else {
+        free(table);
+    }
+}
+
+static char *empty_text(void)
+{
+    return calloc(1, 1);
+}
+
+/* Reads everything a report needs of a code object. E_BADMEM if it is none. */
+static int read_code(const struct remote *r, uint64_t addr, struct code_print *ret_print,
+                     struct remote_code **ret)
+{
+    uint8_t window[CODE_CHECK_BYTES];
+    if (!mem_plausible(addr))
+        return E_BADMEM;
+    int rc = mem_read(&r->mem, addr, window, window_bytes(r));
+    if (rc < 0)
+        return rc;
+    struct code_print print;
+    take_print(r, window, &print);
+    if ((r->code_type && print.type != r->code_type) || !mem_plausible(print.name))
+        return E_BADMEM;
+    rc = mem_read(&r->mem, name_hash_addr(r, print.name), &print.name_hash, NAME_CHECK_BYTES);
+    if (rc < 0)
+        return rc;
+
+    struct remote_code *c = calloc(1, sizeof *c);
+    if (!c)
+        return E_NOMEM;
+    c->first_line = print.first_line;
+    c->encoding = r->layout.lines;
+    c->name = object_read_str(r, print.name, MAX_NAME_BYTES);
+    c->file = object_read_str(r, print.file, MAX_NAME_BYTES);
+    c->qualname = print.qualname ? object_read_str(r, print.qualname, MAX_NAME_BYTES) : NULL;
+    if (!c->qualname)
+        c->qualname = empty_text();
+    if (!c->file)
+        c->file = empty_text();
+    if (!c->name || !c->file || !c->qualname) {
+        code_free(c);
+        return E_BADMEM;
+    }
+    read_line_table(r, print.lines, c);
+    *ret_print = print;
+    *ret = c;
+    return 0;
+}
+
+/* Reads the object at an entry's address and gives it a fresh index. */
+static int fill_entry(struct remote *r, struct code_entry *e, uint64_t now_ns)
+{
+    struct remote_code *c = NULL;
+    struct code_print print;
+    int rc = read_code(r, e->addr, &print, &c);
+    if (rc < 0)
+        return rc;
+    struct remote_code **slot = vec_push(&r->codes);
+    if (!slot) {
+        code_free(c);
+        return E_NOMEM;
+    }
+    *slot = c;
+    e->print = print;
+    e->index = (uint32_t)r->codes.len - 1;
+    e->confirmed = 0;
+    e->confirmed_ns = now_ns;
+    return 0;
+}
+
+int codes_lookup(struct remote *r, uint64_t addr, uint64_t now_ns, uint32_t *ret_entry)
+{
+    uint32_t hash = hash_u64(addr), at;
+    IDXMAP_FIND(&r->entry_map, hash, i, r->entries.data[i].addr == addr, at);
+    if (at == IDXMAP_NONE) {
+        struct code_entry fresh = {.addr = addr};
+        int rc = fill_entry(r, &fresh, now_ns);
+        if (rc < 0)
+            return rc;
+        at = (uint32_t)r->entries.len;
+        struct code_entry *e = vec_push(&r->entries);
+        if (!e || idxmap_insert(&r->entry_map, hash, at) < 0)
+            return E_NOMEM;
+        *e = fresh;
+    } else if (r->entries.data[at].index == UINT32_MAX) { /* found changed: read anew */
+        int rc = fill_entry(r, &r->entries.data[at], now_ns);
+        if (rc < 0)
+            return rc;
+    }
+    *ret_entry = at;
+    return 0;
+}
+
+static bool due(const struct code_entry *e, uint64_t now_ns)
+{
+    return e->confirmed < YOUNG_CHECKS || now_ns - e->confirmed_ns > OLD_CHECK_INTERVAL_NS;
+}
+
+size_t codes_check_bytes(const struct remote *r, size_t checks)
+{
+    return checks * (window_bytes(r) + NAME_CHECK_BYTES);
+}
+
+size_t codes_plan_check(struct remote *r, const walked_vec *stack, uint64_t now_ns,
+                        struct code_check *checks, struct iovec *ranges, size_t max)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < stack->len && count < max; i++) {
+        uint64_t addr = stack->data[i].code;
+        if (addr == WALKED_SHIM || addr == WALKED_UNREADABLE)
+            continue;
+        uint32_t at;
+        IDXMAP_FIND(&r->entry_map, hash_u64(addr), k, r->entries.data[k].addr == addr, at);
+        if (at == IDXMAP_NONE || r->entries.data[at].index == UINT32_MAX)
+            continue;
+        struct code_entry *e = &r->entries.data[at];
+        if (!due(e, now_ns) || (count && checks[count - 1].entry == at)) /* recursion: once will do */
+            continue;
+        checks[count].entry = at;
+        ranges[CODE_RANGES * count] = (struct iovec){(void *)(uintptr_t)addr, window_bytes(r)};
+        ranges[CODE_RANGES * count + 1] =
+            (struct iovec){(void *)(uintptr_t)name_hash_addr(r, e->print.name), NAME_CHECK_BYTES};
+        count++;
+    }
+    return count;
+}
+
+static void forget(struct remote *r, struct code_entry *e)
+{
+    /* frames of earlier samples were resolved by their reader: nobody asks for this one again */
+    code_free(r->codes.data[e->index]);
+    r->codes.data[e->index] = NULL;
+    e->index = UINT32_MAX;
+}
+
+bool codes_finish_check(struct remote *r, const struct code_check *checks, size_t count,
+                        const uint8_t *bytes, uint64_t now_ns)
+{
+    bool all_good = true;
+    size_t stride = window_bytes(r) + NAME_CHECK_BYTES;
+    for (size_t i = 0; i < count; i++, bytes += stride) {
+        struct code_entry *e = &r->entries.data[checks[i].entry];
+        struct code_print print;
+        take_print(r, bytes, &print);
+        print.name_hash = field_u64(bytes, (uint32_t)window_bytes(r));
+        if (memcmp(&print, &e->print, sizeof print) == 0) {
+            e->confirmed++;
+            e->confirmed_ns = now_ns;
+        } else {
+            if (e->index != UINT32_MAX)
+                forget(r, e);
+            all_good = false;
+        }
+    }
+    return all_good;
+}
+
+/* Byte offset of an instruction in its code, by what the version keeps in a frame. */
+static int64_t instruction_offset(const struct remote *r, const struct code_entry *e, int64_t instr)
+{
+    switch (r->layout.instr) {
+    case PYL_INSTR_BYTE_INDEX:
+        return instr;
+    case PYL_INSTR_UNIT_INDEX:
+        return instr * 2;
+    case PYL_INSTR_PREV_PTR:
+    case PYL_INSTR_NEXT_PTR:
+        return instr - (int64_t)(e->addr + r->layout.code.code_adaptive);
+    }
+    return -1;
+}
+
+int32_t codes_line(struct remote *r, uint32_t entry, int64_t instr)
+{
+    const struct code_entry *e = &r->entries.data[entry];
+    int64_t offset = instruction_offset(r, e, instr);
+    if (!r->memo && !(r->memo = calloc(1, sizeof *r->memo)))
+        return 0;
+    uint32_t at = hash_u64((uint64_t)offset << 32 ^ e->index) % LINE_MEMO_SLOTS;
+    if (r->memo->slot[at].code != e->index + 1 || r->memo->slot[at].offset != offset) {
+        r->memo->slot[at].code = e->index + 1; /* 0 marks an empty slot */
+        r->memo->slot[at].offset = offset;
+        r->memo->slot[at].line = remote_code_line(r->codes.data[e->index], offset);
+    }
+    return r->memo->slot[at].line;
+}
+
+size_t remote_code_count(const struct remote *r)
+{
+    return r->codes.len;
+}
+
+const struct remote_code *remote_code(const struct remote *r, uint32_t index)
+{
+    return r->codes.data[index];
+}
+
+void codes_release(struct remote *r)
+{
+    for (size_t i = 0; i < r->codes.len; i++)
+        code_free(r->codes.data[i]);
+    vec_release(&r->codes);
+    vec_release(&r->entries);
+    idxmap_release(&r->entry_map);
+    edges_release(&r->edges);
+    free(r->memo);
+    free(r->checks);
+}

@@ -1,0 +1,136 @@
+/* The insides of struct remote, shared by the files of this folder only. */
+#ifndef PYROMETER_REMOTE_INTERNAL_H
+#define PYROMETER_REMOTE_INTERNAL_H
+
+#include "base/idxmap.h"
+#include "base/vec.h"
+#include "remote/edges.h"
+#include "remote/mem.h"
+#include "remote/pylayout.h"
+#include "remote/remote.h"
+
+/* --- code objects (codes.c) --- */
+
+/* What tells two code objects at one address apart: fields that never change while the object lives,
+ * and the hash of its name, since a freed name's memory is used again as readily as the code's. */
+struct code_print {
+    uint64_t type, name, qualname, file, lines, bytecode;
+    uint32_t first_line, argcount, nlocals, flags;
+    uint64_t name_hash;
+};
+
+struct code_entry {
+    uint64_t addr;
+    struct code_print print;
+    uint32_t index;        /* in remote.codes */
+    uint32_t confirmed;    /* how often it was found unchanged */
+    uint64_t confirmed_ns; /* when last */
+};
+
+/* --- stacks (stack.c) --- */
+
+/* One frame as the walk saw it, leaf first. Two walks that agree on all of these saw one stack. */
+struct walked {
+    uint64_t frame; /* address */
+    uint64_t code;  /* address of the code object, untagged; or one of the two below */
+    int64_t instr;  /* pointer or index, as the version has it */
+};
+#define WALKED_SHIM       0ull /* an entry frame of the interpreter's own */
+#define WALKED_UNREADABLE 1ull /* the walk had to end here */
+typedef VEC(struct walked) walked_vec;
+typedef VEC(struct remote_frame) frame_vec;
+
+/* A piece of target memory that the next look copies. */
+struct region {
+    uint64_t addr;
+    uint32_t len;
+    uint32_t local; /* offset in the copy */
+};
+
+struct chunk {
+    uint64_t base;
+    uint64_t size;
+};
+
+struct thread {
+    struct remote_thread pub;
+    uint64_t interp;
+    uint64_t gil;      /* address of the GIL structure, 0 if not known */
+    bool seen;         /* during a refresh */
+
+    uint64_t cframe;   /* predicted (3.11, 3.12) */
+    uint64_t top;      /* predicted top of the data stack */
+    VEC(struct chunk) chunks;   /* newest first */
+    VEC(struct region) regions; /* the plan beyond the fixed head */
+    size_t last_hit;            /* region that served the last lookup */
+    size_t readable;            /* bytes of `copy` that the last look brought */
+    uint64_t bad_addr;          /* a frame address that could not be read; 0: none */
+    uint8_t *copy;              /* what a look brought; owned */
+    size_t copy_cap;
+
+    walked_vec now, before;     /* this look, the one before */
+    walked_vec accepted;        /* the last sample's */
+    bool holds_gil, gil_known;  /* as of the last look */
+    frame_vec frames;           /* resolved, of the last sample given out */
+    frame_vec spare_frames;
+    bool accepted_damaged;
+    bool has_accepted;
+};
+
+/* A list head in the target and what it held at the last refresh. */
+struct list_head {
+    uint64_t addr, value;
+};
+
+struct remote {
+    struct mem mem;
+    struct pylayout layout;
+    char version[32];
+    uint64_t runtime;   /* address of _PyRuntime */
+    uint64_t code_type; /* address of PyCode_Type, 0 if not known */
+    bool unsafe;        /* no consistency check: for the test that proves it is needed */
+    uint64_t rng;
+
+    VEC(struct thread *) threads;
+    uint32_t next_serial;
+    size_t scan_hint;
+    VEC(struct list_head) heads;
+
+    VEC(struct remote_code *) codes;
+    VEC(struct code_entry) entries; /* by address: the object now believed to live there */
+    struct idxmap entry_map;
+    struct edges edges;
+    struct line_memo *memo; /* (code, offset) -> line */
+    struct check_room *checks; /* scratch of stack.c */
+};
+
+/* --- between the files --- */
+
+void thread_free(struct thread *t);
+
+/* Code object at `addr`: its entry's index, reading it now if it is new. Negative if the memory there
+ * is no code object. */
+int codes_lookup(struct remote *r, uint64_t addr, uint64_t now_ns, uint32_t *ret_entry);
+
+/* Which of the walked code objects must be looked at again before their cached names may be used.
+ * Adds the ranges to read to `ranges` (at most `max`) and says how many; each needs CODE_RANGES. */
+enum { CODE_RANGES = 2, CODE_CHECK_BYTES = 256, NAME_CHECK_BYTES = 8 };
+struct code_check {
+    uint32_t entry;
+};
+size_t codes_plan_check(struct remote *r, const walked_vec *stack, uint64_t now_ns,
+                        struct code_check *checks, struct iovec *ranges, size_t max);
+size_t codes_check_bytes(const struct remote *r, size_t checks);
+/* Compares what was read; an entry that changed is forgotten. True if all are as they were. */
+bool codes_finish_check(struct remote *r, const struct code_check *checks, size_t count,
+                        const uint8_t *bytes, uint64_t now_ns);
+
+/* Line of an instruction in a walked frame. */
+int32_t codes_line(struct remote *r, uint32_t entry, int64_t instr);
+
+void codes_release(struct remote *r);
+
+/* A Python str as UTF-8, cut at `max` bytes; owned by the caller; NULL if it is none. */
+char *object_read_str(const struct remote *r, uint64_t addr, size_t max);
+
+#endif

@@ -1,0 +1,195 @@
+/* Finding the interpreter in a process.
+ *
+ * The symbol _PyRuntime (in libpython, or in a static python) is the root of everything. Its version
+ * comes from, in this order: the debug offsets it begins with (3.13+), the symbol Py_Version (3.11+),
+ * the file's name, and last from trying each table until one makes sense. */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "remote/elf.h"
+#include "remote/internal.h"
+#include "remote/maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+enum {
+    MAX_MAPS_BYTES = 16 << 20,
+    MAX_ELF_BYTES = 1 << 30,
+};
+
+enum { SYM_RUNTIME, SYM_CODE_TYPE, SYM_VERSION, SYM_COUNT };
+static const char *const symbol_names[SYM_COUNT] = {"_PyRuntime", "PyCode_Type", "Py_Version"};
+
+/* The symbols of a mapped file as addresses in the target. */
+static int locate(pid_t pid, const struct maps_candidate *c, uint64_t ret[SYM_COUNT])
+{
+    char path[MAPS_MAX_PATH + 64];
+    /* through the target's own root: a container's files are not ours */
+    snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, c->path);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_from_errno(errno);
+    struct stat st;
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > MAX_ELF_BYTES)
+        return E_FORMAT;
+    size_t len = (size_t)st.st_size;
+    void *data = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED)
+        return err_from_errno(errno);
+    uint64_t vaddr = 0;
+    int r = elf_symbols(data, len, symbol_names, SYM_COUNT, ret, &vaddr);
+    munmap(data, len);
+    for (int i = 0; r == 0 && i < SYM_COUNT; i++)
+        if (ret[i])
+            ret[i] += c->base - vaddr;
+    return r < 0 ? r : ret[SYM_RUNTIME] ? 0 : E_NOTPYTHON;
+}
+
+/* "3.11" anywhere in "libpython3.11.so.1.0" or "/usr/bin/python3.11" */
+static bool version_from_name(const char *path, int *ret_major, int *ret_minor)
+{
+    const char *slash = strrchr(path, '/');
+    const char *p = strstr(slash ? slash : path, "python");
+    return p && sscanf(p, "python%d.%d", ret_major, ret_minor) == 2;
+}
+
+/* Does walking runtime → interpreter → thread → interpreter come back to where it started? */
+static bool layout_fits(const struct mem *m, uint64_t runtime, const struct pylayout *l)
+{
+    uint64_t interp, tstate, back;
+    return mem_read_ptr(m, runtime + l->runtime.interpreters_head, &interp) == 0 &&
+           mem_plausible(interp) &&
+           mem_read_ptr(m, interp + l->interp.threads_head, &tstate) == 0 &&
+           mem_plausible(tstate) && mem_read_ptr(m, tstate + l->tstate.interp, &back) == 0 &&
+           back == interp;
+}
+
+static int choose_layout(struct remote *r, const char *path, const uint64_t symbols[SYM_COUNT])
+{
+    uint8_t head[PYLAYOUT_PROBE_BYTES];
+    int rc = mem_read(&r->mem, r->runtime, head, sizeof head);
+    if (rc < 0)
+        return rc;
+    uint64_t hex = 0;
+    int major = 0, minor = 0;
+    if (symbols[SYM_VERSION] && mem_read_ptr(&r->mem, symbols[SYM_VERSION], &hex) == 0) {
+        major = (int)(hex >> 24 & 0xff);
+        minor = (int)(hex >> 16 & 0xff);
+        snprintf(r->version, sizeof r->version, "%d.%d.%d", major, minor, (int)(hex >> 8 & 0xff));
+    }
+    rc = pylayout_from_debug_offsets(head, sizeof head, &r->layout);
+    if (rc == 0 || rc == E_VERSION)
+        return rc;
+    if (!major && version_from_name(path, &major, &minor))
+        snprintf(r->version, sizeof r->version, "%d.%d", major, minor);
+    if (major) {
+        const struct pylayout *l = pylayout_table(major, minor);
+        if (l) {
+            r->layout = *l;
+            return 0;
+        }
+        /* 3.13+ fills its debug offsets in before anything runs; zeros mean it has not started */
+        bool blank = head[0] == 0 && head[8] == 0;
+        return major == 3 && minor >= 13 && blank ? E_NOTREADY : E_VERSION;
+    }
+    for (size_t i = 0;; i++) {
+        const struct pylayout *l = pylayout_table_at(i);
+        if (!l)
+            return E_NOTREADY; /* nothing fits, perhaps not yet */
+        if (layout_fits(&r->mem, r->runtime, l)) {
+            r->layout = *l;
+            snprintf(r->version, sizeof r->version, "%d.%d", l->major, l->minor);
+            return 0;
+        }
+    }
+}
+
+static int find_interpreter(struct remote *r, pid_t pid)
+{
+    char path[64], exe[MAPS_MAX_PATH];
+    struct buf maps;
+    buf_init(&maps, MAX_MAPS_BYTES);
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    int rc = io_read_file(path, &maps);
+    if (rc == E_NOENT)
+        rc = E_NOPROC;
+    if (rc == E_ACCESS)
+        rc = E_PERM;
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    ssize_t n = readlink(path, exe, sizeof exe - 1);
+    exe[n > 0 ? n : 0] = 0;
+
+    struct maps_candidate *candidates = calloc(MAPS_MAX_CANDIDATES, sizeof *candidates);
+    if (!candidates)
+        rc = E_NOMEM;
+    size_t count = rc < 0 ? 0 : maps_candidates((char *)maps.data, maps.len, exe, candidates);
+    if (rc == 0)
+        rc = E_NOTPYTHON;
+    for (size_t i = 0; i < count && rc == E_NOTPYTHON; i++) {
+        uint64_t symbols[SYM_COUNT];
+        if (locate(pid, &candidates[i], symbols) < 0)
+            continue;
+        r->runtime = symbols[SYM_RUNTIME];
+        r->code_type = symbols[SYM_CODE_TYPE];
+        rc = choose_layout(r, candidates[i].path, symbols);
+    }
+    free(candidates);
+    buf_release(&maps);
+    return rc;
+}
+
+int remote_open(pid_t pid, struct remote **ret)
+{
+    struct remote *r = calloc(1, sizeof *r);
+    if (!r)
+        return E_NOMEM;
+    r->mem.pid = pid;
+    r->rng = clock_mono_ns() | 1;
+    int rc = find_interpreter(r, pid);
+    if (rc == 0)
+        rc = remote_refresh_threads(r);
+    if (rc < 0) {
+        remote_close(r);
+        return rc;
+    }
+    *ret = r;
+    return 0;
+}
+
+void remote_close(struct remote *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->threads.len; i++)
+        thread_free(r->threads.data[i]);
+    vec_release(&r->threads);
+    vec_release(&r->heads);
+    codes_release(r);
+    free(r);
+}
+
+pid_t remote_pid(const struct remote *r)
+{
+    return r->mem.pid;
+}
+
+const struct pylayout *remote_layout(const struct remote *r)
+{
+    return &r->layout;
+}
+
+const char *remote_version(const struct remote *r)
+{
+    return r->version;
+}
+
+void remote_set_unsafe(struct remote *r, bool unsafe)
+{
+    r->unsafe = unsafe;
+}

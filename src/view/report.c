@@ -1,0 +1,358 @@
+/* Prints the report. The columns are one list; what a grouping has no use for is left out of it. */
+#include "view/report.h"
+
+#include "base/err.h"
+#include "view/run.h"
+#include "view/units.h"
+
+enum {
+    TEXT_EDGES = 8, /* callers or callees shown under a row of the text table */
+    WHERE_MAX = 64 << 20,
+    SURE_SAMPLES = 1000, /* with fewer, the error column is always shown */
+};
+
+enum column {
+    NAME,
+    FILE_,
+    LINE,
+    TID,
+    PID,
+    SELF,
+    SELF_PERCENT,
+    ERROR_PERCENT,
+    TOTAL,
+    TOTAL_PERCENT,
+    TOTAL_ERROR,
+    SAMPLES,
+    TOTAL_SAMPLES,
+    SPECIAL,
+    TEXT_NAME,
+    TEXT_WHERE,
+    COLUMN_COUNT
+};
+
+struct printer {
+    const struct view_report *report;
+    struct view_emit emit;
+    struct view_column columns[COLUMN_COUNT];
+    enum column which[COLUMN_COUNT]; /* what stands in each of them */
+    size_t column_count;
+    struct buf where;
+};
+
+/* --- columns --- */
+
+static enum view_kind metric_kind(const struct analysis_metric *metric)
+{
+    return strcmp(metric->unit, "seconds") == 0 ? VIEW_SECONDS
+           : strcmp(metric->unit, "bytes") == 0 ? VIEW_BYTES
+                                                : VIEW_COUNT;
+}
+
+static void add_column(struct printer *p, enum column which, struct view_column column)
+{
+    p->which[p->column_count] = which;
+    p->columns[p->column_count++] = column;
+}
+
+static void choose_columns(struct printer *p, bool with_error)
+{
+    enum analysis_by by = p->report->rows->by;
+    bool code = analysis_by_is_code(by);
+    enum view_kind kind = metric_kind(p->report->weights->metric);
+    enum view_column_place total = code ? VIEW_BOTH : VIEW_ONLY_DATA;
+    enum view_column_place error = with_error ? VIEW_BOTH : VIEW_ONLY_DATA;
+    bool is_path = by == ANALYSIS_BY_FILE;
+
+    add_column(p, NAME, (struct view_column){"name", NULL, VIEW_NAME, VIEW_ONLY_DATA});
+    add_column(p, FILE_, (struct view_column){"file", NULL, VIEW_PATH, VIEW_ONLY_DATA});
+    add_column(p, LINE, (struct view_column){"line", NULL, VIEW_ID, VIEW_ONLY_DATA});
+    add_column(p, SELF, (struct view_column){"self", code ? "self" : "time", kind, VIEW_BOTH});
+    add_column(
+        p, SELF_PERCENT,
+        (struct view_column){"self_percent", code ? "self %" : "share", VIEW_PERCENT, VIEW_BOTH});
+    add_column(p, ERROR_PERCENT, (struct view_column){"error_percent", "±", VIEW_PERCENT, error});
+    add_column(p, TOTAL, (struct view_column){"total", "total", kind, total});
+    add_column(p, TOTAL_PERCENT,
+               (struct view_column){"total_percent", "total %", VIEW_PERCENT, total});
+    add_column(p, TOTAL_ERROR,
+               (struct view_column){"total_error_percent", NULL, VIEW_PERCENT, VIEW_ONLY_DATA});
+    add_column(p, SAMPLES, (struct view_column){"samples", "samples", VIEW_COUNT, VIEW_BOTH});
+    add_column(p, TOTAL_SAMPLES,
+               (struct view_column){"total_samples", NULL, VIEW_COUNT, VIEW_ONLY_DATA});
+    add_column(p, SPECIAL, (struct view_column){"special", NULL, VIEW_BOOL, VIEW_ONLY_DATA});
+    if (!code)
+        add_column(p, PID, (struct view_column){"pid", "pid", VIEW_ID, VIEW_BOTH});
+    if (by == ANALYSIS_BY_THREAD)
+        add_column(p, TID, (struct view_column){"tid", "tid", VIEW_ID, VIEW_BOTH});
+    add_column(p, TEXT_NAME,
+               (struct view_column){NULL,
+                                    by == ANALYSIS_BY_LINE ? "function" : ANALYSIS_BY_NAMES[by],
+                                    is_path ? VIEW_PATH : VIEW_NAME, VIEW_ONLY_TEXT});
+    if (code && !is_path)
+        add_column(p, TEXT_WHERE,
+                   (struct view_column){NULL, by == ANALYSIS_BY_MODULE ? "file" : "file:line",
+                                        VIEW_PATH, VIEW_ONLY_TEXT});
+}
+
+/* --- cells --- */
+
+static struct view_cell text_cell(struct profile_string text)
+{
+    return (struct view_cell){.text = text.text, .len = text.len};
+}
+
+static struct view_cell id_cell(uint32_t id)
+{
+    return (struct view_cell){.count = id, .absent = id == 0};
+}
+
+static double share_of(const struct printer *p, struct analysis_weight w)
+{
+    uint64_t total = p->report->weights->total.weight;
+    return total ? (double)w.weight / (double)total : 0;
+}
+
+static double error_of(const struct printer *p, struct analysis_weight w)
+{
+    return analysis_share_error(share_of(p, w), p->report->weights->total.samples);
+}
+
+static struct view_cell where_cell(struct printer *p, const struct analysis_row *row)
+{
+    buf_clear(&p->where);
+    buf_append(&p->where, row->file.text, row->file.len);
+    if (row->line)
+        buf_printf(&p->where, ":%u", row->line);
+    const char *text = buf_cstr(&p->where);
+    return (struct view_cell){.text = text, .len = p->where.len};
+}
+
+static struct view_cell cell_of(struct printer *p, enum column which,
+                                const struct analysis_row *row, struct analysis_weight self,
+                                struct analysis_weight total)
+{
+    double scale = p->report->weights->metric->scale;
+    switch (which) {
+    case NAME:
+    case TEXT_NAME:
+        return text_cell(row->name);
+    case FILE_:
+        return (struct view_cell){
+            .text = row->file.text, .len = row->file.len, .absent = row->file.len == 0};
+    case LINE:
+        return id_cell(row->line);
+    case TID:
+        return id_cell(row->tid);
+    case PID:
+        return id_cell(row->pid);
+    case SELF:
+        return (struct view_cell){.real = (double)self.weight * scale, .count = self.weight};
+    case SELF_PERCENT:
+        return (struct view_cell){.real = share_of(p, self) * 100};
+    case ERROR_PERCENT:
+        return (struct view_cell){.real = error_of(p, self)};
+    case TOTAL:
+        return (struct view_cell){.real = (double)total.weight * scale, .count = total.weight};
+    case TOTAL_PERCENT:
+        return (struct view_cell){.real = share_of(p, total) * 100};
+    case TOTAL_ERROR:
+        return (struct view_cell){.real = error_of(p, total)};
+    case SAMPLES:
+        return (struct view_cell){.count = self.samples};
+    case TOTAL_SAMPLES:
+        return (struct view_cell){.count = total.samples};
+    case SPECIAL:
+        return (struct view_cell){.count = row->special};
+    default:
+        return where_cell(p, row);
+    }
+}
+
+static void fill_cells(struct printer *p, const struct analysis_row *row,
+                       struct analysis_weight self, struct analysis_weight total,
+                       struct view_cell *cells)
+{
+    for (size_t i = 0; i < p->column_count; i++)
+        cells[i] = cell_of(p, p->which[i], row, self, total);
+}
+
+/* --- the table --- */
+
+static void print_edges(struct printer *p, uint32_t row, bool callers)
+{
+    const struct analysis_edges *e = p->report->edges;
+    const size_t *at = callers ? e->callers_at : e->callees_at;
+    const struct analysis_edge *edges = callers ? e->by_callee : e->by_caller;
+    size_t from = at[row], to = at[row + 1];
+    if (p->emit.format == VIEW_TEXT && to - from > TEXT_EDGES)
+        to = from + TEXT_EDGES;
+    view_emit_sub_begin(&p->emit, callers ? "callers" : "callees", callers ? "  ← " : "  → ",
+                        callers ? "caller" : "callee");
+    for (size_t i = from; i < to; i++) {
+        struct view_cell cells[COLUMN_COUNT];
+        uint32_t other = callers ? edges[i].caller : edges[i].callee;
+        fill_cells(p, &p->report->rows->row[other], edges[i].self, edges[i].total, cells);
+        view_emit_sub_row(&p->emit, cells);
+    }
+    view_emit_sub_end(&p->emit);
+}
+
+static void print_table(struct printer *p, bool empty)
+{
+    const struct view_report *report = p->report;
+    view_emit_table_begin(&p->emit, "rows", p->columns, p->column_count,
+                          report->callers || report->callees);
+    for (size_t i = 0; !empty && i < report->selection->count; i++) {
+        uint32_t at = report->selection->row[i];
+        const struct analysis_row *row = &report->rows->row[at];
+        struct view_cell cells[COLUMN_COUNT];
+        fill_cells(p, row, row->self, row->total, cells);
+        view_emit_row_begin(&p->emit, cells);
+        if (report->callers)
+            print_edges(p, at, true);
+        if (report->callees)
+            print_edges(p, at, false);
+        view_emit_row_end(&p->emit);
+    }
+    view_emit_table_end(&p->emit);
+}
+
+/* --- what stands around it --- */
+
+static double worst_error(const struct printer *p)
+{
+    double worst = 0;
+    for (size_t i = 0; i < p->report->selection->count; i++) {
+        double e = error_of(p, p->report->rows->row[p->report->selection->row[i]].self);
+        worst = e > worst ? e : worst;
+    }
+    return worst;
+}
+
+static void print_facts(struct printer *p, struct json *j, bool too_short)
+{
+    const struct analysis_weights *w = p->report->weights;
+    view_run_json(j, w->profile);
+    json_kv_text(j, "metric", w->metric->name);
+    json_kv_text(j, "unit", w->metric->unit);
+    json_kv_text(j, "by", ANALYSIS_BY_NAMES[p->report->rows->by]);
+    json_kv_real(j, "total", (double)w->total.weight * w->metric->scale);
+    json_kv_u64(j, "samples", w->total.samples);
+    json_kv_u64(j, "matched_rows", too_short ? 0 : p->report->selection->matched);
+    json_kv_bool(j, "too_short", too_short);
+    view_run_sampling_json(j, w->profile);
+    view_run_losses_json(j, w->profile, w->damaged_chunks);
+}
+
+static struct view_units_text total_text(const struct analysis_weights *w)
+{
+    double total = (double)w->total.weight * w->metric->scale;
+    enum view_kind kind = metric_kind(w->metric);
+    return kind == VIEW_SECONDS ? view_units_seconds(total)
+           : kind == VIEW_BYTES ? view_units_bytes(total)
+                                : view_units_count(w->total.weight);
+}
+
+static void print_heading(struct printer *p)
+{
+    const struct analysis_weights *w = p->report->weights;
+    char id[VIEW_RUN_ID_SIZE];
+    view_run_id(w->profile, id);
+    struct buf command;
+    buf_init(&command, WHERE_MAX);
+    view_run_command(w->profile, &command);
+    view_emit_line(&p->emit, "run %.8s  %s", id, buf_cstr(&command));
+    buf_release(&command);
+    double hz = view_run_achieved_hz(w->profile);
+    char rate[48] = "";
+    if (hz > 0)
+        snprintf(rate, sizeof rate, " at %.0f Hz", hz);
+    view_emit_line(&p->emit, "%s %s in %s samples%s; shares within ±%.1f points (95 %%)",
+                   w->metric->name, total_text(w).text, view_units_count(w->total.samples).text,
+                   rate, worst_error(p));
+    view_emit_line(&p->emit, "%s", "");
+}
+
+static void print_footing(struct printer *p)
+{
+    const struct analysis_selection *s = p->report->selection;
+    if (s->matched > s->count)
+        view_emit_line(&p->emit, "… and %s more rows (--limit 0 shows all)",
+                       view_units_count(s->matched - s->count).text);
+    struct buf losses;
+    buf_init(&losses, WHERE_MAX);
+    view_run_losses(p->report->weights->profile, p->report->weights->damaged_chunks, &losses);
+    if (losses.len)
+        view_emit_line(&p->emit, "\nlost: %s", buf_cstr(&losses));
+    const struct profile *profile = p->report->weights->profile;
+    if (profile_summary(profile)->damaged_chunks + p->report->weights->damaged_chunks)
+        view_emit_line(&p->emit, "The recording is damaged: pyrometer verify tells more, and can "
+                                 "save what is good.");
+    buf_release(&losses);
+}
+
+/* No table: say why, and what to do. */
+static void print_too_short(struct printer *p)
+{
+    const struct analysis_weights *w = p->report->weights;
+    const struct profile *profile = w->profile;
+    struct view_units_text n = view_units_count(w->recorded_samples);
+    const char *plural = w->recorded_samples == 1 ? "" : "s";
+    double elapsed = view_run_stat(profile, RECORD_STAT_ELAPSED_NS);
+    if (!w->recorded_samples && view_run_stat(profile, RECORD_STAT_PROCESSES_PYTHON) == 0) {
+        bool refused = view_run_stat(profile, RECORD_STAT_PROCESSES_REFUSED) > 0;
+        view_emit_line(&p->emit, "There are no samples: %s.",
+                       refused ? "there was no right to read the program (see pyrometer selftest)"
+                               : "no Python process was seen, or it was too short to look at");
+        return;
+    }
+    view_emit_line(&p->emit, "The program was too short to sample: %s sample%s%s%s.", n.text,
+                   plural, elapsed >= 0 ? " in " : "",
+                   elapsed >= 0 ? view_units_seconds(elapsed * 1e-9).text : "");
+    view_emit_line(
+        &p->emit, "Record it again at a higher rate (pyrometer run --sample=10000 …) or let it run "
+                  "longer; exact instruments for programs this short will come.");
+}
+
+bool view_report_is_too_short(const struct analysis_weights *weights)
+{
+    return weights->recorded_samples < VIEW_REPORT_LEAST_SAMPLES;
+}
+
+static void print_text(struct printer *p, bool too_short)
+{
+    if (too_short) {
+        print_too_short(p);
+    } else if (!p->report->weights->total.samples) {
+        view_emit_line(&p->emit, "None of the %s samples is of this kind (metric %s).",
+                       view_units_count(p->report->weights->recorded_samples).text,
+                       p->report->weights->metric->name);
+    } else if (!p->report->selection->count) {
+        view_emit_line(&p->emit,
+                       "No row matches; without --match and --min-percent there are more.");
+    } else {
+        print_heading(p);
+        print_table(p, false);
+        print_footing(p);
+    }
+}
+
+int view_report_print(const struct view_report *report, FILE *out, enum view_format format,
+                      struct view_style style)
+{
+    struct printer p = {.report = report};
+    bool too_short = view_report_is_too_short(report->weights);
+    buf_init(&p.where, WHERE_MAX);
+    choose_columns(&p, report->weights->total.samples < SURE_SAMPLES || worst_error(&p) >= 1);
+    view_emit_init(&p.emit, out, format, style);
+    if (view_emit_json(&p.emit))
+        print_facts(&p, view_emit_json(&p.emit), too_short);
+    if (format == VIEW_TEXT)
+        print_text(&p, too_short);
+    else
+        print_table(&p, too_short);
+    int r = view_emit_finish(&p.emit);
+    buf_release(&p.where);
+    return r;
+}

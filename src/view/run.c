@@ -1,0 +1,203 @@
+/* The recording itself: identity, sampling, losses. */
+#include "view/run.h"
+
+#include "base/clock.h"
+#include "view/text.h"
+#include "view/units.h"
+
+#include <time.h>
+
+enum { VERSIONS_MAX = 16 };
+
+void view_run_id(const struct profile *p, char ret[VIEW_RUN_ID_SIZE])
+{
+    const uint8_t *id = profile_summary(p)->header.run_id;
+    for (size_t i = 0; i < 16; i++)
+        snprintf(ret + 2 * i, 3, "%02x", id[i]);
+}
+
+void view_run_created(const struct profile *p, char ret[VIEW_RUN_TIME_SIZE])
+{
+    time_t seconds = (time_t)(profile_summary(p)->header.created_ns / NS_PER_SEC);
+    struct tm tm;
+    if (!gmtime_r(&seconds, &tm) || !strftime(ret, VIEW_RUN_TIME_SIZE, "%Y-%m-%dT%H:%M:%SZ", &tm))
+        ret[0] = '\0';
+}
+
+void view_run_command(const struct profile *p, struct buf *out)
+{
+    const char *command = profile_meta_value(p, "command");
+    if (command)
+        view_text_escape(out, command, strlen(command));
+}
+
+/* The distinct versions, as string ids; more than `max` are not worth listing. */
+static size_t distinct_versions(const struct profile_tables *t, uint32_t *ids, size_t max)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->process_count && n < max; i++) {
+        uint32_t version = t->processes[i].python_version;
+        size_t k = 0;
+        while (k < n && ids[k] != version)
+            k++;
+        if (k == n && t->strings[version].len)
+            ids[n++] = version;
+    }
+    return n;
+}
+
+void view_run_pythons(const struct profile *p, struct buf *out)
+{
+    const struct profile_tables *t = profile_tables(p);
+    uint32_t ids[VERSIONS_MAX];
+    size_t n = distinct_versions(t, ids, VERSIONS_MAX);
+    for (size_t i = 0; i < n; i++) {
+        buf_puts(out, i ? ", " : "");
+        view_text_escape(out, t->strings[ids[i]].text, t->strings[ids[i]].len);
+    }
+}
+
+double view_run_stat(const struct profile *p, enum record_stat stat)
+{
+    const struct profile_tables *t = profile_tables(p);
+    return t->stat_known[stat] ? (double)t->stats.value[stat] : -1;
+}
+
+double view_run_achieved_hz(const struct profile *p)
+{
+    double taken = view_run_stat(p, RECORD_STAT_TICKS_TAKEN);
+    double ns = view_run_stat(p, RECORD_STAT_SAMPLED_NS);
+    return taken >= 0 && ns > 0 ? taken / ns * (double)NS_PER_SEC : -1;
+}
+
+/* --- JSON --- */
+
+static void stat_u64(struct json *j, const struct profile *p, const char *key,
+                     enum record_stat stat)
+{
+    const struct profile_tables *t = profile_tables(p);
+    json_key(j, key);
+    if (t->stat_known[stat])
+        json_u64(j, t->stats.value[stat]);
+    else
+        json_null(j);
+}
+
+static void real_or_null(struct json *j, const char *key, double v)
+{
+    json_key(j, key);
+    if (v >= 0)
+        json_real(j, v);
+    else
+        json_null(j);
+}
+
+static void stat_real(struct json *j, const struct profile *p, const char *key,
+                      enum record_stat stat, double scale)
+{
+    double v = view_run_stat(p, stat);
+    real_or_null(j, key, v < 0 ? v : v / scale);
+}
+
+static void pythons_json(struct json *j, const struct profile_tables *t)
+{
+    uint32_t ids[VERSIONS_MAX];
+    size_t n = distinct_versions(t, ids, VERSIONS_MAX);
+    json_key(j, "python_versions");
+    json_array_begin(j);
+    for (size_t i = 0; i < n; i++)
+        json_text_n(j, t->strings[ids[i]].text, t->strings[ids[i]].len);
+    json_array_end(j);
+}
+
+void view_run_json(struct json *j, const struct profile *p)
+{
+    char id[VIEW_RUN_ID_SIZE], created[VIEW_RUN_TIME_SIZE];
+    view_run_id(p, id);
+    view_run_created(p, created);
+    const char *command = profile_meta_value(p, "command");
+    json_key(j, "run");
+    json_object_begin(j);
+    json_kv_text(j, "id", id);
+    json_kv_text(j, "path", profile_path(p));
+    json_key(j, "command");
+    if (command)
+        json_text(j, command);
+    else
+        json_null(j);
+    json_kv_text(j, "created", created);
+    pythons_json(j, profile_tables(p));
+    stat_real(j, p, "elapsed_seconds", RECORD_STAT_ELAPSED_NS, (double)NS_PER_SEC);
+    stat_real(j, p, "user_seconds", RECORD_STAT_USER_NS, (double)NS_PER_SEC);
+    stat_real(j, p, "system_seconds", RECORD_STAT_SYSTEM_NS, (double)NS_PER_SEC);
+    stat_u64(j, p, "peak_rss_bytes", RECORD_STAT_PEAK_RSS_BYTES);
+    stat_u64(j, p, "exit_status", RECORD_STAT_EXIT_STATUS);
+    json_kv_bool(j, "finished", profile_summary(p)->finished);
+    json_object_end(j);
+}
+
+void view_run_sampling_json(struct json *j, const struct profile *p)
+{
+    json_key(j, "sampling");
+    json_object_begin(j);
+    stat_u64(j, p, "requested", RECORD_STAT_TICKS_REQUESTED);
+    stat_u64(j, p, "taken", RECORD_STAT_TICKS_TAKEN);
+    stat_u64(j, p, "missed", RECORD_STAT_TICKS_MISSED);
+    stat_u64(j, p, "samples", RECORD_STAT_SAMPLES);
+    stat_u64(j, p, "retried", RECORD_STAT_SAMPLES_RETRIED);
+    stat_u64(j, p, "marked", RECORD_STAT_SAMPLES_MARKED);
+    stat_u64(j, p, "damaged", RECORD_STAT_SAMPLES_DAMAGED);
+    stat_u64(j, p, "failed", RECORD_STAT_SAMPLES_FAILED);
+    stat_real(j, p, "requested_hz", RECORD_STAT_RATE_MILLIHERTZ, 1000);
+    real_or_null(j, "achieved_hz", view_run_achieved_hz(p));
+    stat_real(j, p, "sampled_seconds", RECORD_STAT_SAMPLED_NS, (double)NS_PER_SEC);
+    stat_real(j, p, "sampler_cpu_seconds", RECORD_STAT_SAMPLER_CPU_NS, (double)NS_PER_SEC);
+    stat_real(j, p, "writer_cpu_seconds", RECORD_STAT_WRITER_CPU_NS, (double)NS_PER_SEC);
+    json_object_end(j);
+}
+
+void view_run_losses_json(struct json *j, const struct profile *p, uint32_t damaged)
+{
+    const struct format_summary *s = profile_summary(p);
+    json_key(j, "losses");
+    json_object_begin(j);
+    json_kv_u64(j, "damaged_chunks", (uint64_t)s->damaged_chunks + damaged);
+    json_kv_u64(j, "missing_chunks", s->missing_chunks);
+    json_kv_u64(j, "torn_bytes", s->torn ? s->file_bytes - s->good_bytes : 0);
+    stat_u64(j, p, "processes_short", RECORD_STAT_PROCESSES_SHORT);
+    stat_u64(j, p, "processes_refused", RECORD_STAT_PROCESSES_REFUSED);
+    json_key(j, "write_error");
+    json_bool(j, view_run_stat(p, RECORD_STAT_WRITE_ERROR) > 0);
+    json_object_end(j);
+}
+
+/* --- words --- */
+
+static void say(struct buf *out, double count, const char *one, const char *many)
+{
+    if (count <= 0)
+        return;
+    if (out->len)
+        buf_puts(out, ", ");
+    buf_puts(out, view_units_count((uint64_t)count).text);
+    buf_printf(out, " %s", count == 1 ? one : many);
+}
+
+void view_run_losses(const struct profile *p, uint32_t damaged, struct buf *out)
+{
+    const struct format_summary *s = profile_summary(p);
+    say(out, view_run_stat(p, RECORD_STAT_TICKS_MISSED), "look missed", "looks missed");
+    say(out, view_run_stat(p, RECORD_STAT_SAMPLES_MARKED), "sample marked <moving>",
+        "samples marked <moving>");
+    say(out, view_run_stat(p, RECORD_STAT_SAMPLES_DAMAGED), "sample with an <unreadable> frame",
+        "samples with an <unreadable> frame");
+    say(out, view_run_stat(p, RECORD_STAT_SAMPLES_FAILED), "stack not found", "stacks not found");
+    say(out, view_run_stat(p, RECORD_STAT_PROCESSES_SHORT), "process too short to look at",
+        "processes too short to look at");
+    say(out, view_run_stat(p, RECORD_STAT_PROCESSES_REFUSED), "process not readable",
+        "processes not readable");
+    say(out, (double)s->damaged_chunks + damaged, "chunk damaged", "chunks damaged");
+    say(out, (double)s->missing_chunks, "chunk missing", "chunks missing");
+    if (view_run_stat(p, RECORD_STAT_WRITE_ERROR) > 0)
+        buf_printf(out, "%sthe end, which could not be written", out->len ? ", " : "");
+}

@@ -1,0 +1,40 @@
+/* What every view says about the recording it shows: which run, how it was sampled, what was lost.
+ */
+#ifndef PYROMETER_VIEW_RUN_H
+#define PYROMETER_VIEW_RUN_H
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "profile/profile.h"
+
+enum { VIEW_RUN_ID_SIZE = 33, VIEW_RUN_TIME_SIZE = 32 };
+
+/* The run's id as 32 hexadecimal digits. */
+void view_run_id(const struct profile *p, char ret[VIEW_RUN_ID_SIZE]);
+
+/* When the recording began, as ISO 8601 in UTC. */
+void view_run_created(const struct profile *p, char ret[VIEW_RUN_TIME_SIZE]);
+
+/* The command, escaped for a terminal; "" if not known. */
+void view_run_command(const struct profile *p, struct buf *out);
+
+/* The distinct Python versions of its processes, joined by ", ". */
+void view_run_pythons(const struct profile *p, struct buf *out);
+
+/* A counter in the recorder's integer, or -1 where the recording does not say. */
+double view_run_stat(const struct profile *p, enum record_stat stat);
+
+/* Looks per second that were really taken; -1 if not known. */
+double view_run_achieved_hz(const struct profile *p);
+
+/* "run": { … } and "sampling": { … } and "losses": { … } in an open object. `damaged` counts sample
+ * chunks that could not be read, over those the profile knows of. */
+void view_run_json(struct json *j, const struct profile *p);
+void view_run_sampling_json(struct json *j, const struct profile *p);
+void view_run_losses_json(struct json *j, const struct profile *p, uint32_t damaged);
+
+/* The losses in words ("12 looks missed, 1 chunk damaged"); nothing is appended if there are none.
+ */
+void view_run_losses(const struct profile *p, uint32_t damaged, struct buf *out);
+
+#endif

@@ -1,0 +1,90 @@
+"""Which CPythons the tests run over, and how the two tiers differ. See harness.py for the rest."""
+import os
+
+import pytest
+
+import harness
+
+
+def pytest_addoption(parser):
+    parser.addoption("--tier", choices=["quick", "long"], default="quick",
+                     help="long: every test on every CPython, and larger counts")
+    parser.addoption("--pythons", default="", metavar="NAMES",
+                     help="only these CPythons, by name: 3.8,3.11-system; 'two': the oldest and the default")
+
+
+def chosen_pythons(config):
+    pythons = harness.find_pythons()
+    wanted = config.getoption("--pythons")
+    if wanted == "two":
+        return harness.two_pythons(pythons)
+    if wanted:
+        names = wanted.split(",")
+        pythons = [p for p in pythons if p.name in names]
+    return pythons
+
+
+def pytest_generate_tests(metafunc):
+    if "python" in metafunc.fixturenames:
+        pythons = chosen_pythons(metafunc.config)
+        is_long = metafunc.definition.get_closest_marker("long")
+        if is_long and metafunc.config.getoption("--tier") == "quick":
+            pythons = harness.two_pythons(pythons)
+        metafunc.parametrize("python", pythons, ids=[p.name for p in pythons])
+
+
+def pytest_sessionstart(session):
+    if not os.access(harness.PYROMETER, os.X_OK) and not session.config.option.collectonly:
+        raise pytest.UsageError("no binary at %s: run `make` first, or set PYROMETER" % harness.PYROMETER)
+    if not chosen_pythons(session.config):
+        raise pytest.UsageError("no CPython found")
+
+
+def pytest_report_header(config):
+    return "pyrometer: %s; CPython %s" % (harness.PYROMETER, ", ".join(p.name for p in chosen_pythons(config)))
+
+
+@pytest.fixture
+def default_python():
+    return harness.default_python()
+
+
+@pytest.fixture
+def scale(request):
+    """scale(quick, long): a count that depends on the tier."""
+    is_long = request.config.getoption("--tier") == "long"
+    return lambda quick, long: long if is_long else quick
+
+
+@pytest.fixture
+def two_cpus():
+    cpus = harness.cpus()
+    if len(cpus) < 2:
+        pytest.skip("needs two CPUs")
+    return cpus[0], cpus[1]
+
+
+@pytest.fixture
+def target():
+    """target(command): started, ready, and gone after the test."""
+    started = []
+
+    def start(command, **kwargs):
+        started.append(harness.Target(command, **kwargs))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.__exit__()
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    """Recordings without -o go to the working directory's .pyrometer: each test has its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYROMETER_UNSAFE_NO_CHECK", raising=False)
+
+
+@pytest.fixture(scope="session")
+def is_root():
+    return os.geteuid() == 0

@@ -1,0 +1,147 @@
+"""The shares, lines and names in a report are those of the program."""
+import json
+import math
+import re
+
+import pytest
+
+from harness import record, workload
+
+
+def near(percent, truth, samples):
+    """Within 3 sigma of a sample of that size, and half a point."""
+    p = truth / 100
+    allowed = 3 * 100 * math.sqrt(p * (1 - p) / samples) + 0.5
+    return abs(percent - truth) <= allowed
+
+
+@pytest.mark.serial
+def test_shares(python, tmp_path):
+    recording = record([python.path, workload("shares.py"), "2.5"], tmp_path / "x.pyro")
+    truth = json.loads(recording.stdout)
+    for name, share in (("hot_70", 70), ("hot_20", 20), ("hot_10", 10)):
+        assert abs(truth["cpu"][name] - share) < 1.5, "the program itself missed its shares: %s" % truth
+    samples = recording.stats()["samples"]
+    assert samples > 500, samples
+    for metric in ("wall", "cpu"):
+        rows = {r["name"]: r["self"] for r in recording.rows("--metric", metric) if r["name"].startswith("hot_")}
+        total = sum(rows.values())
+        assert total > 0
+        for name in ("hot_70", "hot_20", "hot_10"):
+            got = 100 * rows.get(name, 0) / total
+            # what a thread that waits for a CPU was doing counts for it: hence the wall clock's truth
+            assert near(got, truth["wall"][name], samples), "%s by %s: %.2f, truly %.2f (%d samples)" % (
+                name, metric, got, truth["wall"][name], samples)
+
+
+def test_lines(python, tmp_path):
+    recording = record([python.path, workload("lines.py"), "1.2"], tmp_path / "x.pyro", "--sample=2000")
+    marks = json.loads(recording.stdout)
+    assert set(marks) == {"plain", "spread", "long_body", "inner", "nested"}
+    lines = {}
+    for row in recording.rows("--by", "line"):
+        if row["file"].endswith("lines.py"):
+            lines.setdefault(row["line"], []).append(row)
+    mine = sum(r["self"] for rows in lines.values() for r in rows)
+    functions = {r["name"].split(".")[-1]: r for r in recording.rows() if (r["file"] or "").endswith("lines.py")}
+
+    def self_on(*numbers):
+        return sum(r["self"] for n in numbers for r in lines.get(n, []))
+
+    for name, numbers in {
+        "plain": [marks["plain"]],
+        "spread": [marks["spread"], marks["spread"] - 1],
+        "long_body": [marks["long_body"]],
+        "inner": [marks["inner"]],
+    }.items():
+        assert functions[name]["self"] > 0.1 * mine, (name, functions)
+        assert self_on(*numbers) > 0.9 * functions[name]["self"], (
+            name, numbers, {n: [r["self"] for r in rows] for n, rows in lines.items()})
+    # both halves of the two-line sum
+    assert self_on(marks["spread"]) > 0.2 * functions["spread"]["self"]
+    assert self_on(marks["spread"] - 1) > 0.2 * functions["spread"]["self"]
+    # a caller's line is the line of the call
+    called = sum(r["total"] for r in lines.get(marks["nested"], []))
+    assert called > 0.9 * functions["inner"]["total"]
+
+
+def test_names(python, tmp_path):
+    recording = record([python.path, workload("names.py"), "1.6"], tmp_path / "x.pyro")
+    rows = recording.rows()
+    names = {r["name"] for r in rows}
+    qualified = python.version >= (3, 11)
+    expected = {
+        "main.<locals>.<lambda>" if qualified else "<lambda>",
+        "Outer.Inner.method" if qualified else "method",
+        "Outer.Inner.static" if qualified else "static",
+        "Outer.make.<locals>.closure" if qualified else "closure",
+        "from_text",
+        "générateur",
+        "main",
+        "<module>",
+    }
+    if python.version < (3, 12):  # comprehensions are part of their function from then on
+        expected.add("main.<locals>.<listcomp>" if qualified else "<listcomp>")
+    assert expected <= names, expected - names
+    files = {r["name"]: r["file"] for r in rows}
+    assert files["from_text"] == "<string>"
+    assert any((r["file"] or "").startswith("<frozen importlib") for r in rows)
+    lines = {r["name"].split(".")[-1]: r["line"] for r in rows}
+    with open(workload("names.py"), encoding="utf-8") as f:
+        source = f.read().splitlines()
+    for name in ("method", "spin"):
+        assert source[lines[name] - 1].strip().startswith("def %s(" % name)
+
+
+def test_coroutines(python, tmp_path):
+    stacks = record([python.path, workload("coroutines.py"), "1"], tmp_path / "x.pyro").stacks()
+    seen = set()
+    for frames, _ in stacks:
+        chain = re.findall(r"coro_([ab])_(\d)", ";".join(frames))
+        assert len({letter for letter, _ in chain}) <= 1, frames
+        if len(chain) == 3:
+            assert [n for _, n in chain] == ["0", "1", "2"], frames
+            seen.add(chain[0][0])
+    assert seen == {"a", "b"}
+
+
+def test_deep(python, tmp_path):
+    """10,000 frames, root to leaf, none missing."""
+    recording = record([python.path, workload("deep.py"), "10000", "0.8"], tmp_path / "x.pyro")
+    whole = 0
+    for frames, count in recording.stacks():
+        if any(re.search(r"\bbottom\b", f) for f in frames) and not any("<" in f and "moving" in f for f in frames):
+            depth = sum(1 for f in frames if re.search(r"\bdive\b", f))
+            assert depth == 10000, depth
+            whole += count
+    assert whole > 0
+    assert recording.row("bottom")["self"] > 0
+    dive = recording.row("dive")
+    report = recording.report()
+    assert dive["total"] <= report["total"] * 1.000001, "recursion was counted more than once"
+
+
+def test_subinterpreter(python, tmp_path):
+    import subprocess
+    bare = subprocess.run([python.path, workload("subinterp.py"), "0.01"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if bare.returncode == 77:
+        pytest.skip("this Python has no sub-interpreters to offer")
+    recording = record([python.path, workload("subinterp.py"), "0.5"], tmp_path / "x.pyro")
+    assert recording.row("inside")["self"] > 0
+    assert recording.row("outside")["self"] > 0
+
+
+def test_totals_agree(default_python, tmp_path):
+    """Every cut of the same recording has the same total, and self adds up to it."""
+    recording = record([default_python.path, workload("threads.py"), "0.8"], tmp_path / "x.pyro")
+    for metric in ("wall", "cpu", "gil"):
+        totals = {}
+        for by in ("function", "line", "file", "module", "thread", "process"):
+            report = recording.report("--by", by, "--metric", metric)
+            assert report["metric"] == metric and report["unit"] == "seconds"
+            totals[by] = report["total"]
+            assert math.isclose(sum(r["self"] for r in report["rows"]), report["total"], rel_tol=1e-6, abs_tol=1e-6), by
+            for row in report["rows"]:
+                assert 0 <= row["self"] <= row["total"] * 1.000001 + 1e-9
+                assert 0 <= row["total_percent"] <= 100.0001
+        assert max(totals.values()) - min(totals.values()) < 1e-6, totals

@@ -1,0 +1,514 @@
+"""Bad days: the wrong process, kills, full disks, missing rights, broken memory.
+
+After each: a clear message, the right exit status, nothing lost that was written, no crash, no hang, and
+a target that runs on as if nothing had been.
+"""
+import ctypes
+import glob
+import os
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import uuid
+
+import pytest
+
+import harness
+from harness import (PYROMETER, Recording, Target, one_line_error, process_state, pyrometer, record, spin_text, task_states,
+                     wait_until, workload)
+
+
+def free_pid():
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+# --- the wrong process ---
+
+
+@pytest.mark.parametrize("command", ["attach", "dump"])
+def test_pid_that_does_not_exist(command, tmp_path):
+    line = one_line_error(pyrometer(command, free_pid()), 1)
+    assert "no such process" in line
+    assert not list(tmp_path.iterdir()), "nothing is made for a recording that cannot begin"
+
+
+@pytest.mark.parametrize("command", ["attach", "dump"])
+@pytest.mark.parametrize("pid", ["0", "-1", "abc", "", "99999999999999999999", "1.5", "12x"])
+def test_pid_that_is_none(command, pid):
+    done = pyrometer(command, "--", pid)
+    one_line_error(done, 2 if done.returncode == 2 else 1)
+
+
+@pytest.mark.parametrize("command", ["attach", "dump"])
+def test_not_python(command, target):
+    with Target(["sleep", "300"], ready=None) as one:
+        line = one_line_error(pyrometer(command, one.pid), 1)
+        assert "not a Python process" in line
+        assert one.alive()
+
+
+@pytest.mark.parametrize("command", ["attach", "dump"])
+def test_zombie(command, default_python):
+    process = subprocess.Popen([default_python.path, "-c", "pass"])
+    wait_until(lambda: process_state(process.pid) == "Z", "a zombie")
+    one_line_error(pyrometer(command, process.pid), 1)
+    process.wait()
+
+
+@pytest.mark.parametrize("command", [["attach", "--quiet"], ["dump"]], ids=["attach", "dump"])
+def test_exits_meanwhile(command, default_python, tmp_path, scale):
+    """Processes that end while they are looked at: a result or one line, never more."""
+    rng = random.Random(11)
+    for i in range(scale(15, 150)):
+        process = subprocess.Popen([default_python.path, "-S", "-c", "import time; time.sleep(%f)" % rng.uniform(0, 0.03)])
+        time.sleep(rng.uniform(0, 0.05))
+        more = ["-o", str(tmp_path / ("%d.pyro" % i))] if command[0] == "attach" else []
+        done = pyrometer(*command, *more, process.pid)
+        if done.returncode != 0:
+            one_line_error(done, 1)
+        process.wait()
+
+
+def test_starting_interpreter(default_python, scale):
+    """A look at an interpreter at any moment of its start."""
+    rng = random.Random(13)
+    for _ in range(scale(15, 150)):
+        with Target([default_python.path, "-c", "import time; time.sleep(300)"], ready=None) as one:
+            time.sleep(rng.uniform(0, 0.03))
+            done = pyrometer("dump", one.pid)
+            if done.returncode != 0:
+                one_line_error(done, 1)
+            assert one.alive()
+
+
+def test_execs_into_something_else(python, tmp_path):
+    """run: what came before the exec is kept, the other program is no problem, the status is its own."""
+    text = spin_text("before", 0.4) + "import os\nos.execvp('sh', ['sh', '-c', 'sleep 0.4; exit 21'])\n"
+    recording = record([python.path, "-c", text], tmp_path / "x.pyro", check=21)
+    assert recording.row("before")
+    assert "whole" in recording.verify().stdout
+
+
+def test_execs_into_something_else_while_attached(default_python, target, tmp_path):
+    text = "print('ready', flush=True)\n" + spin_text("before", 0.7) + "import os\nos.execvp('sleep', ['sleep', '300'])\n"
+    one = target([default_python.path, "-c", text])
+    pyrometer("attach", "--quiet", "--for", "1.5", "-o", tmp_path / "x.pyro", one.pid, check=0)
+    assert one.alive()
+    assert Recording(tmp_path / "x.pyro").row("before")
+
+
+WILD_FORKS = """
+import os, sys
+def grow(depth):
+    for _ in range(4):
+        pid = os.fork()
+        if pid == 0:
+            if depth:
+                grow(depth - 1)
+            os._exit(0)
+        if depth % 2:
+            os.waitpid(pid, 0)
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            return
+grow(3)
+print('finished')
+"""
+
+
+def test_forks_wildly(python, tmp_path):
+    recording = record([python.path, "-c", WILD_FORKS], tmp_path / "x.pyro")
+    assert recording.stdout == "finished\n"
+    assert recording.stats()["processes_seen"] >= 1
+    assert "whole" in recording.verify().stdout
+
+
+def test_stopped_target(default_python, target, tmp_path):
+    """A target that somebody stopped is read and stays stopped."""
+    one = target([default_python.path, workload("chains.py"), "10", "20000", "120"])
+    os.kill(one.pid, signal.SIGSTOP)
+    wait_until(lambda: one.state() == "T", "the stop")
+    pyrometer("dump", one.pid, check=0)
+    pyrometer("attach", "--quiet", "--for", "0.3", "-o", tmp_path / "x.pyro", one.pid, check=0)
+    assert one.state() == "T"
+    os.kill(one.pid, signal.SIGCONT)
+    assert Recording(tmp_path / "x.pyro").row("main")
+
+
+# --- kills ---
+
+
+def processes_with(token):
+    """The pids whose command line or environment holds the token, apart from the profiler's own."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/environ"):
+        try:
+            with open(path, "rb") as f:
+                if token.encode() in f.read():
+                    found.append(int(path.split("/")[2]))
+        except OSError:
+            pass
+    return found
+
+
+def is_profiler(pid):
+    try:
+        return os.path.realpath("/proc/%d/exe" % pid) == os.path.realpath(PYROMETER)
+    except OSError:
+        return False
+
+
+def readable_to_the_last_chunk(path):
+    """What a killed profiler left can be read and repaired; a file that never got its header is refused."""
+    if not os.path.exists(path):
+        return 0
+    done = pyrometer("report", path, "--json")
+    if os.path.getsize(path) < 64:
+        one_line_error(done, 1)
+        return 0
+    assert done.returncode == 0, done.stderr
+    samples = sum(n for _, n in Recording(path).stacks())
+    pyrometer("verify", path, check=1)  # not finished: never "whole"
+    if samples:
+        out = str(path) + ".repaired"
+        pyrometer("verify", "--repair", "--force", "-o", out, path, check=0)
+        assert "whole" in Recording(out).verify().stdout
+        assert sum(n for _, n in Recording(out).stacks()) == samples
+    return samples
+
+
+@pytest.mark.long
+def test_profiler_killed_while_attached(python, target, tmp_path, scale):
+    """SIGKILL of the profiler at random moments: the target never stops, the file can be read."""
+    one = target([python.path, workload("chains.py"), "10", "200", "600"])
+    rng = random.Random(17)
+    kept = 0
+    for i in range(scale(15, 200)):
+        path = tmp_path / ("%d.pyro" % i)
+        process = subprocess.Popen([PYROMETER, "attach", "--sample=5000", "-o", str(path), str(one.pid)],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + rng.choice([0.003, 0.02, 0.1, 0.6, 1.5]) * rng.random()
+        while time.monotonic() < end:
+            assert not set(task_states(one.pid)) & set("Tt")
+        process.kill()
+        process.wait()
+        assert one.alive() and not set(task_states(one.pid)) & set("Tt")
+        kept += bool(readable_to_the_last_chunk(path))
+        if path.exists():
+            path.unlink()
+    assert kept > 0, "no kill came late enough to leave samples: the test proves nothing"
+
+
+@pytest.mark.long
+def test_profiler_killed_while_running(python, tmp_path, scale):
+    """The same for `run`: its child lives on without it, however early the kill comes."""
+    rng = random.Random(19)
+    kept = lived = 0
+    for i in range(scale(15, 200)):
+        path = tmp_path / ("%d.pyro" % i)
+        token = "KILLTEST=" + uuid.uuid4().hex
+        process = subprocess.Popen([PYROMETER, "run", "--sample=5000", "-o", str(path), "--",
+                                    python.path, workload("chains.py"), "10", "200", "600"],
+                                   env=dict([token.split("=")], PATH=os.environ["PATH"]),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(rng.choice([0.003, 0.02, 0.1, 0.6, 1.5]) * rng.random())
+        process.kill()
+        process.wait()
+        # what the profiler had started is the program by now, or gone: nothing half-way, nothing stopped
+        wait_until(lambda: not any(is_profiler(pid) for pid in processes_with(token)), "the child left or became the program")
+        children = processes_with(token)
+        try:
+            for pid in children:
+                assert process_state(pid) in ("R", "S", "D"), process_state(pid)
+            lived += bool(children)
+        finally:
+            for pid in children:
+                os.kill(pid, signal.SIGKILL)
+        kept += bool(readable_to_the_last_chunk(path))
+    assert kept > 0 and lived > 0
+
+
+def test_target_killed(python, tmp_path):
+    text = spin_text("doomed", 0.5) + "import os\nos.kill(os.getpid(), 9)\n"
+    recording = record([python.path, "-c", text], tmp_path / "x.pyro", check=128 + 9)
+    assert recording.row("doomed")
+    assert "whole" in recording.verify().stdout
+    assert recording.stats()["exit_status"] == 137
+
+
+def test_target_crashes(default_python, tmp_path):
+    text = spin_text("doomed", 0.5) + "import ctypes\nctypes.string_at(0)\n"
+    recording = record([default_python.path, "-c", text], tmp_path / "x.pyro", check=128 + 11)
+    assert recording.row("doomed")
+
+
+def test_child_killed(default_python, tmp_path):
+    text = (
+        "import os, signal, time\n"
+        "def in_child():\n"
+        "    while True: pass\n"
+        "pid = os.fork()\n"
+        "if pid == 0: in_child()\n"
+        "time.sleep(0.5)\n"
+        "os.kill(pid, 9)\n"
+        "os.waitpid(pid, 0)\n"
+    )
+    assert record([default_python.path, "-c", text], tmp_path / "x.pyro").row("in_child")
+
+
+# --- disks ---
+
+
+@pytest.fixture
+def small_disk(tmp_path, is_root):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = is_root and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "none", str(folder)],
+                                         stderr=subprocess.DEVNULL).returncode == 0
+    if not mounted:
+        pytest.skip("no right to mount a small disk")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_disk_full(default_python, small_disk):
+    """The program runs to its end with its own status; what was written before can be read."""
+    path = small_disk / "x.pyro"
+    text = "exec(open(%r).read())\nprint('finished')\nraise SystemExit(7)\n" % workload("execs.py")
+    done = pyrometer("run", "--sample=20000", "-o", path, "--", default_python.path, "-c", text, "4")
+    assert done.returncode == 7, done.stderr
+    assert "finished" in done.stdout
+    assert "no space left" in done.stderr, done.stderr
+    assert os.path.getsize(path) > 1000
+    done = pyrometer("report", path, check=0)
+    assert sum(n for _, n in Recording(path).stacks()) > 0
+
+
+def test_disk_full_from_the_start(default_python, tmp_path):
+    done = pyrometer("run", "--force", "-o", "/dev/full", "--", default_python.path, "-c", "print('ran')")
+    assert done.returncode in (0, 1)
+    assert "no space left" in done.stderr, done.stderr
+    # either it refused before it started anything, or the program ran to its end
+    assert done.stdout == ("ran\n" if done.returncode == 0 else "")
+
+
+def test_folder_cannot_be_written(default_python, is_root, tmp_path):
+    done = pyrometer("run", "-o", "/proc/x.pyro", "--", default_python.path, "-c", "print('ran')")
+    one_line_error(done, 1)
+    done = pyrometer("run", "-o", tmp_path / "none" / "x.pyro", "--", default_python.path, "-c", "print('ran')")
+    line = one_line_error(done, 1)
+    assert "no such file or directory" in line
+
+
+def test_output_that_cannot_be_written(default_python, tmp_path):
+    recording = record([default_python.path, "-c", spin_text("spin", 0.3)], tmp_path / "x.pyro")
+    with open("/dev/full", "wb") as full:
+        for command in (["report"], ["export", "collapsed"], ["info"]):
+            done = pyrometer(*command, recording.path, stdout=full)
+            line = one_line_error(done, 1)
+            assert "no space left" in line
+
+
+def test_reader_that_goes_away(default_python, tmp_path):
+    recording = record([default_python.path, "-c", spin_text("spin", 0.3)], tmp_path / "x.pyro")
+    done = subprocess.run(["sh", "-c", '"$0" report "$1" | true', PYROMETER, recording.path], stderr=subprocess.PIPE,
+                          timeout=harness.HANG)
+    assert done.returncode == 0 and done.stderr == b""
+
+
+# --- rights ---
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def as_nobody(is_root):
+    """The binary where another user can run it, and a way to become that user."""
+    if not is_root:
+        pytest.skip("dropping rights needs root")
+    folder = tempfile.mkdtemp()
+    os.chmod(folder, 0o755)
+    binary = os.path.join(folder, "pyrometer")
+    shutil.copy(PYROMETER, binary)
+    os.chmod(binary, 0o755)
+    os.mkdir(os.path.join(folder, "work"))
+    os.chown(os.path.join(folder, "work"), NOBODY, NOBODY)
+
+    def become():
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+    def run(*args, preexec_fn=become):
+        done = subprocess.run([binary, *map(str, args)], preexec_fn=preexec_fn, cwd=os.path.join(folder, "work"),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+                              timeout=harness.HANG)
+        harness.not_broken(done)
+        return done
+
+    run.become = become
+    run.folder = os.path.join(folder, "work")
+    yield run
+    shutil.rmtree(folder)
+
+
+def open_python():
+    """A Python that every user may run."""
+    if not os.access("/usr/bin/python3", os.X_OK):
+        pytest.skip("no /usr/bin/python3")
+    return "/usr/bin/python3"
+
+
+SLEEPER = "import time; print('ready', flush=True); time.sleep(300)"
+
+
+@pytest.mark.parametrize("command", ["attach", "dump"])
+def test_another_users_process(command, as_nobody, target):
+    one = target([open_python(), "-c", SLEEPER])
+    line = one_line_error(as_nobody(command, one.pid), 1)
+    assert re.search(r"\b(other|another) user|belongs to|root", line), line
+    assert "sudo" in line or "root" in line, line
+    assert one.alive()
+
+
+@pytest.mark.parametrize("command", ["attach", "dump"])
+def test_own_process(command, as_nobody, target):
+    """Without rights but one's own: one's own processes can be read."""
+    if yama() > 0 and command in ("attach", "dump"):
+        pytest.skip("Yama forbids it here")
+    one = target([open_python(), "-c", SLEEPER], preexec_fn=as_nobody.become)
+    more = ["--for", "0.3"] if command == "attach" else []
+    done = as_nobody(command, *more, one.pid)
+    assert done.returncode == 0, done.stderr
+
+
+def test_run_needs_no_rights(as_nobody):
+    done = as_nobody("run", "--quiet", "-o", "x.pyro", "--", open_python(), "-c", spin_text("mine", 0.4))
+    assert done.returncode == 0, done.stderr
+    assert Recording(os.path.join(as_nobody.folder, "x.pyro")).row("mine")
+
+
+NOT_DUMPABLE = "import ctypes; ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); "
+
+
+def test_protected_process(as_nobody, target):
+    """One's own process that has forbidden to be read (prctl)."""
+    one = target([open_python(), "-c", NOT_DUMPABLE + SLEEPER], preexec_fn=as_nobody.become)
+    line = one_line_error(as_nobody("dump", one.pid), 1)
+    assert re.search(r"dumpable|protect|sudo|CAP_SYS_PTRACE", line), line
+
+
+def test_run_of_a_protected_process(as_nobody):
+    """run: the program is not disturbed by our want of rights; the recording counts it."""
+    text = NOT_DUMPABLE + "import time\ntime.sleep(0.6)\nprint('ran')\nraise SystemExit(3)"
+    done = as_nobody("run", "-o", "x.pyro", "--", open_python(), "-c", text)
+    assert done.returncode == 3 and done.stdout == "ran\n", (done.stdout, done.stderr)
+    assert "whole" in Recording(os.path.join(as_nobody.folder, "x.pyro")).verify().stdout
+
+
+def test_root_without_the_capability(is_root, target):
+    if not is_root:
+        pytest.skip("dropping rights needs root")
+
+    def become():
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+    one = target([open_python(), "-c", SLEEPER], preexec_fn=become)
+    done = subprocess.run(["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", PYROMETER, "dump", str(one.pid)],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+                          timeout=harness.HANG)
+    line = one_line_error(done, 1)
+    assert "CAP_SYS_PTRACE" in line, line
+
+
+def forbid_process_vm_readv():
+    """A seccomp filter as containers have it: EPERM for the one system call."""
+    if os.uname().machine != "x86_64":
+        raise OSError("the filter is for x86-64")
+    number = 310
+    program = b"".join(struct.pack("<HBBI", *op) for op in [
+        (0x20, 0, 0, 0),              # load the number
+        (0x15, 0, 1, number),         # is it process_vm_readv?
+        (0x06, 0, 0, 0x00050001),     # then EPERM
+        (0x06, 0, 0, 0x7FFF0000),     # else go on
+    ])
+    buffer = ctypes.create_string_buffer(program, len(program))
+    header = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", 4, ctypes.addressof(buffer)), 16)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(header)), 0, 0):
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+def test_container_forbids(default_python, target):
+    if os.uname().machine != "x86_64":
+        pytest.skip("the filter is written for x86-64")
+    one = target([default_python.path, "-c", SLEEPER])
+    line = one_line_error(pyrometer("dump", one.pid, preexec_fn=forbid_process_vm_readv), 1)
+    assert re.search(r"container|seccomp", line, re.I), line
+
+
+def yama():
+    try:
+        with open("/proc/sys/kernel/yama/ptrace_scope") as f:
+            return int(f.read())
+    except OSError:
+        return 0
+
+
+def test_yama_forbids(as_nobody, target):
+    if yama() == 0:
+        pytest.skip("this kernel has no Yama, or it is off")
+    one = target([open_python(), "-c", SLEEPER], preexec_fn=as_nobody.become)
+    line = one_line_error(as_nobody("dump", one.pid), 1)
+    assert "ptrace_scope" in line, line
+
+
+# --- broken memory ---
+
+PATTERNS = ["noise", "unmapped", "wild", "cycle", "list", "code"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_corrupt_memory(python, tmp_path, pattern):
+    """One thread's structures are garbage: the other thread is recorded all the same."""
+    recording = record([python.path, workload("corrupt.py"), pattern, "0.6"], tmp_path / "x.pyro")
+    row = recording.row("healthy", "--metric", "cpu")
+    assert row and row["total_percent"] > 50, recording.rows()
+    assert "whole" in recording.verify().stdout
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_dump_of_corrupt_memory(python, target, pattern):
+    one = target([python.path, workload("corrupt.py"), pattern, "120"])
+    done = pyrometer("dump", "--locals", one.pid, check=0)
+    assert "healthy" in done.stdout, done.stdout
+    assert one.alive()
+
+
+# --- wrong options ---
+
+
+@pytest.mark.parametrize("args", [
+    ["run"], ["run", "--"], ["run", "--nonsense", "true"], ["run", "--for", "x", "true"], ["run", "--for", "-1", "true"],
+    ["run", "--sample=0", "true"], ["run", "--sample=abc", "true"], ["run", "--sample=-5", "true"], ["run", "--sample=", "true"],
+    ["run", "--sample=1e99", "true"], ["run", "-o"], ["run", "--quiet=3", "true"], ["attach"], ["attach", "1", "2"],
+    ["dump"], ["dump", "1", "2"], ["report", "--by", "colour"], ["report", "--metric", "heat"], ["report", "--limit", "x"],
+    ["report", "--sort", "nothing"], ["report", "--match", "("], ["report", "--json", "--csv"], ["report", "a", "b"],
+    ["report", "--min-percent", "x"], ["report", "--process", "x"], ["export"], ["export", "painting"], ["verify", "a", "b"],
+    ["verify", "--force", "x"], ["info", "a", "b"], ["selftest", "now"], ["nonsense"], ["--nonsense"], ["run", "--fo", "1", "true"],
+], ids=" ".join)
+def test_wrong_options(args, tmp_path):
+    done = pyrometer(*args)
+    one_line_error(done, 2)
+    assert done.stdout == ""
+    assert not (tmp_path / ".pyrometer").exists()

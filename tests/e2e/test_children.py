@@ -1,0 +1,131 @@
+"""Children, however they were started, are in the one recording."""
+import json
+import os
+import re
+
+import pytest
+
+from harness import pyrometer, record, spin_text, workload
+
+WAYS = ["fork", "mp_fork", "mp_spawn", "mp_forkserver", "subprocess", "shell", "posix_spawn", "empty_env", "exec"]
+
+
+def test_every_way(python, tmp_path):
+    recording = record([python.path, workload("children.py"), "0.3"], tmp_path / "x.pyro")
+    assert recording.stdout.split() == WAYS
+    names = {r["name"].split(".")[-1] for r in recording.rows()}
+    missing = [way for way in WAYS if "child_" + way not in names]
+    assert not missing, "not in the recording: %s" % missing
+    processes = recording.rows("--by", "process")
+    assert len(processes) >= len(WAYS)
+    stats = recording.stats()
+    assert stats["processes_python"] >= len(WAYS) + 1
+    assert stats["processes_seen"] >= stats["processes_python"]
+
+
+def test_children_of_50_ms(python, tmp_path):
+    """Every Python child that lives 50 ms is seen: twenty of them, each in a function of its own."""
+    text = (
+        "import os, time\n"
+        "source = 'def child_%d():\\n    end = time.perf_counter() + 0.06\\n    while time.perf_counter() < end: pass\\n'\n"
+        "for i in range(20):\n"
+        "    exec(source % i)\n"
+        "    if os.fork() == 0:\n"
+        "        globals()['child_%d' % i]()\n"
+        "        os._exit(0)\n"
+        "    os.wait()\n"
+    )
+    recording = record([python.path, "-c", text], tmp_path / "x.pyro")
+    found = {r["name"] for r in recording.rows() if re.fullmatch(r"child_\d+", r["name"])}
+    assert len(found) == 20, "only %s" % sorted(found)
+
+
+def test_fresh_children_of_50_ms(default_python, tmp_path):
+    """The same for interpreters that are started afresh."""
+    text = (
+        "import subprocess, sys\n"
+        "for i in range(8):\n"
+        "    subprocess.run([sys.executable, '-S', '-c', 'import time\\ndef fresh_%d():\\n    end = time.perf_counter() + 0.06\\n"
+        "    while time.perf_counter() < end: pass\\nfresh_%d()' % (i, i)])\n"
+    )
+    recording = record([default_python.path, "-c", text], tmp_path / "x.pyro")
+    found = {r["name"] for r in recording.rows() if re.fullmatch(r"fresh_\d+", r["name"])}
+    assert len(found) == 8, "only %s" % sorted(found)
+
+
+def test_others_are_counted(default_python, tmp_path):
+    text = "import subprocess\nfor i in range(5): subprocess.run(['sleep', '0.15'])\n"
+    stats = record([default_python.path, "-c", text], tmp_path / "x.pyro").stats()
+    assert stats["processes_other"] >= 5, stats
+
+
+def test_short_ones_are_counted(default_python, tmp_path):
+    text = "import subprocess\nfor i in range(30): subprocess.run(['true'])\n"
+    stats = record([default_python.path, "-c", text], tmp_path / "x.pyro").stats()
+    assert stats["processes_seen"] >= 1
+    assert stats["processes_seen"] == (stats["processes_python"] + stats["processes_other"] + stats["processes_short"]
+                                       + stats["processes_refused"]), stats
+
+
+def test_orphan_is_followed(default_python, tmp_path):
+    """A child whose parent has gone (a daemon's way) still belongs to the program while it runs."""
+    text = (
+        "import os, time\n"
+        "r, w = os.pipe()\n"
+        "if os.fork() == 0:\n"
+        "    if os.fork() == 0:\n"
+        "        def grandchild():\n"
+        "            end = time.perf_counter() + 0.6\n"
+        "            while time.perf_counter() < end: pass\n"
+        "        grandchild()\n"
+        "        os.write(w, b'x')\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "os.read(r, 1)\n"
+    )
+    assert record([default_python.path, "-c", text], tmp_path / "x.pyro").row("grandchild")
+
+
+def test_exec_of_the_main_process(python, tmp_path):
+    """python → python by exec, same pid: both are in the recording."""
+    after = spin_text("after_exec", 0.4)
+    text = spin_text("before_exec", 0.4) + "import os, sys\nos.execv(sys.executable, [sys.executable, '-c', %r])\n" % after
+    recording = record([python.path, "-c", text], tmp_path / "x.pyro")
+    assert recording.row("before_exec")
+    assert recording.row("after_exec")
+
+
+def test_two_versions_in_one_recording(tmp_path):
+    from harness import find_pythons
+    pythons = find_pythons()
+    if len(pythons) < 2:
+        pytest.skip("only one CPython found")
+    oldest, newest = pythons[0], pythons[-1]
+    text = "import subprocess\nsubprocess.run([%r, '-c', %r])\n" % (newest.path, spin_text("in_newest", 0.4))
+    recording = record([oldest.path, "-c", spin_text("in_oldest", 0.4) + text], tmp_path / "x.pyro")
+    assert recording.row("in_oldest") and recording.row("in_newest")
+    info = json.dumps(recording.info())
+    for python in (oldest, newest):
+        assert ".".join(map(str, python.version)) in info or python.minor in info
+
+
+def test_process_filter(default_python, tmp_path):
+    text = (
+        "import os, time\n"
+        "pid = os.fork()\n"
+        "def in_child():\n"
+        "    end = time.perf_counter() + 0.4\n"
+        "    while time.perf_counter() < end: pass\n"
+        "def in_parent():\n"
+        "    end = time.perf_counter() + 0.4\n"
+        "    while time.perf_counter() < end: pass\n"
+        "if pid == 0:\n"
+        "    in_child(); os._exit(0)\n"
+        "in_parent(); os.wait(); print(pid)\n"
+    )
+    recording = record([default_python.path, "-c", text], tmp_path / "x.pyro")
+    child = int(recording.stdout)
+    names = [r["name"] for r in recording.rows("--process", str(child))]
+    assert "in_child" in names and "in_parent" not in names
+    done = pyrometer("report", recording.path, "--process", str(os.getpid() + 1000000))
+    assert done.returncode in (0, 1)

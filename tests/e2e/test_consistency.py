@@ -1,0 +1,177 @@
+"""No stack that never existed: programs whose stacks change faster than they can be read.
+
+Target and sampler are put on different CPUs, or they would only ever take turns and every read would
+look perfect. Each program can tell a possible stack from an impossible one (see its first lines). A
+sample that was still moving after the last try is marked `<moving>`; marked ones are counted, never
+judged. The same programs with the check switched off must show torn stacks, or these tests prove
+nothing.
+"""
+import math
+import os
+import re
+
+import pytest
+
+from harness import is_marked, names_in, on_cpu, pinned, record, workload
+
+pytestmark = pytest.mark.serial
+
+
+# --- what is possible ---
+
+
+def chains_possible(frames):
+    chain = names_in(frames, r"\b([ab])_(\d+)\b")
+    return len({letter for letter, _ in chain}) <= 1 and [int(n) for _, n in chain] == list(range(len(chain)))
+
+
+def recursion_possible(frames):
+    names = names_in(frames, r"\b(?:even|odd)\b")
+    return all(name == ("even", "odd")[i % 2] for i, name in enumerate(names))
+
+
+def generators_possible(frames):
+    chain = names_in(frames, r"\b(drive|gen|leaf)_([ab])(?:_(\d))?\b")
+    if len({letter for _, letter, _ in chain}) > 1:
+        return False
+    order = ["drive", "gen0", "gen1", "gen2", "leaf"]
+    return [kind + (number or "") for kind, _, number in chain] == order[:len(chain)]
+
+
+def churn_possible(frames):
+    chain = names_in(frames, r"\bt(\d+)_(\d+)\b")
+    return len({k for k, _ in chain}) <= 1 and [int(n) for _, n in chain] == list(range(len(chain)))
+
+
+def execs_possible(frames):
+    chain = names_in(frames, r"\b([fg])_(\d+)\b")
+    return len({i for _, i in chain}) <= 1 and "".join(kind for kind, _ in chain) in ("", "f", "fg")
+
+
+def coroutines_possible(frames):
+    chain = names_in(frames, r"\b(coro|leaf)_([ab])(?:_(\d))?\b")
+    if len({letter for _, letter, _ in chain}) > 1:
+        return False
+    order = ["coro0", "coro1", "coro2", "leaf"]
+    return [kind + (number or "") for kind, _, number in chain] == order[:len(chain)]
+
+
+POSSIBLE = {
+    "chains.py": chains_possible,
+    "recursion.py": recursion_possible,
+    "generators.py": generators_possible,
+    "churn.py": churn_possible,
+    "execs.py": execs_possible,
+    "coroutines.py": coroutines_possible,
+}
+
+# what must be seen at all, or an empty recording would pass
+SEEN = {
+    "chains.py": r"\ba_\d|\bb_\d",
+    "recursion.py": r"\beven\b",
+    "generators.py": r"\bgen_[ab]_",
+    "churn.py": r"\bt\d+_\d",
+    "execs.py": r"\bg_\d",
+    "coroutines.py": r"\bcoro_[ab]_",
+}
+
+PROGRAMS = [
+    ("chains.py", ["10", "200"]),
+    ("chains.py", ["60", "20"]),
+    ("chains.py", ["200", "200"]),
+    ("recursion.py", ["60"]),
+    ("recursion.py", ["400"]),
+    ("generators.py", []),
+    ("coroutines.py", []),
+    ("churn.py", []),
+    ("execs.py", []),
+]
+IDS = ["-".join([name[:-3], *args]) for name, args in PROGRAMS]
+
+
+def command(python, program, args, seconds):
+    return [python.path, workload(program), *args, str(seconds)]
+
+
+class Judged:
+    def __init__(self, program, recording):
+        possible, seen = POSSIBLE[program], re.compile(SEEN[program])
+        self.samples = self.marked = self.impossible = self.seen = 0
+        self.example = None
+        for frames, count in recording.stacks():
+            self.samples += count
+            if is_marked(frames):
+                self.marked += count
+            elif not possible(frames):
+                self.impossible += count
+                self.example = self.example or ";".join(frames)
+            elif any(seen.search(f) for f in frames):
+                self.seen += count
+
+
+def fast_record(python, program, args, seconds, path, two_cpus, rate="20000", **kwargs):
+    target_cpu, sampler_cpu = two_cpus
+    return record(pinned(target_cpu, command(python, program, args, seconds)), path, "--sample=" + rate,
+                  preexec_fn=on_cpu(sampler_cpu), **kwargs)
+
+
+@pytest.mark.parametrize("program,args", PROGRAMS, ids=IDS)
+def test_no_impossible_stack(python, tmp_path, two_cpus, program, args):
+    judged = Judged(program, fast_record(python, program, args, 1, tmp_path / "x.pyro", two_cpus))
+    assert judged.impossible == 0, "%d of %d, as: %.1500s" % (judged.impossible, judged.samples, judged.example)
+    assert judged.seen > 100, vars(judged)
+
+
+def test_check_switched_off(python, tmp_path, two_cpus):
+    """The seam that proves the others: without the check, torn stacks come through."""
+    if python.version < (3, 11):
+        pytest.skip("frames are heap objects before 3.11: too few torn ones to prove anything")
+    env = dict(os.environ, PYROMETER_UNSAFE_NO_CHECK="1")
+    torn = 0
+    for args in (["60", "20"], ["200", "200"]):
+        for i in range(3):
+            path = tmp_path / ("%s-%d.pyro" % (args[0], i))
+            torn += Judged("chains.py", fast_record(python, "chains.py", args, 1, path, two_cpus, env=env)).impossible
+        if torn:
+            return
+    assert torn > 0, "the check switched off changes nothing: what do the other tests prove?"
+
+
+@pytest.mark.parametrize("leaf", ["200", "20000"])
+def test_chains_are_half_and_half(python, tmp_path, two_cpus, leaf):
+    """Moving samples are kept and marked, not dropped: quick code is not at a disadvantage."""
+    recording = fast_record(python, "chains.py", ["10", leaf], 2, tmp_path / "x.pyro", two_cpus, rate="5000")
+    count = {"a": 0, "b": 0}
+    marked = total = 0
+    for frames, n in recording.stacks():
+        total += n
+        marked += n if is_marked(frames) else 0
+        letters = {letter for letter, _ in names_in(frames, r"\b([ab])_(\d+)\b")}
+        if len(letters) == 1 and not is_marked(frames):
+            count[letters.pop()] += n
+    both = count["a"] + count["b"]
+    assert both > 1000, (count, marked, total)
+    share = 100 * count["a"] / both
+    # the chains take turns: within one turn the samples are not independent (0.4 ms at 5 kHz: two)
+    assert abs(share - 50) <= 2 + 3 * 100 * math.sqrt(0.25 / both) * 1.5, (count, marked)
+    stats = recording.stats()
+    assert stats["samples_marked"] == marked
+    assert stats["ticks_taken"] <= stats["ticks_requested"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("program,args", PROGRAMS, ids=IDS)
+def test_no_impossible_stack_in_many(python, tmp_path, two_cpus, scale, program, args):
+    """A million samples of each in the long tier."""
+    wanted = scale(100_000, 1_000_000)
+    rate = "100000"
+    samples = rounds = 0
+    while samples < wanted:
+        recording = fast_record(python, program, args, scale(3, 10), tmp_path / "x.pyro", two_cpus, rate=rate, check=0)
+        judged = Judged(program, recording)
+        assert judged.impossible == 0, "%d of %d, as: %.1500s" % (judged.impossible, judged.samples, judged.example)
+        assert judged.seen > 0
+        samples += judged.samples
+        os.unlink(recording.path)
+        rounds += 1
+        assert rounds < 60, "only %d samples" % samples

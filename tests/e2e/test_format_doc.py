@@ -1,0 +1,76 @@
+"""docs/format.md and the headers say the same."""
+import os
+import re
+
+import pytest
+
+from harness import ROOT
+
+
+def read(*path):
+    with open(os.path.join(ROOT, *path), encoding="utf-8") as f:
+        return f.read()
+
+
+FORMAT = read("src", "format", "format.h")
+RECORD = read("src", "format", "record.h")
+KINDS = re.findall(r"^\s*X\((\d+), (\w+), \"", FORMAT, re.M)
+STATS = re.findall(r"^\s*X\(\w+, \"(\w+)\", \"", RECORD, re.M)
+SIZES = {"uint8_t": 1, "uint16_t": 2, "uint32_t": 4, "uint64_t": 8}
+
+
+@pytest.fixture(scope="module")
+def document():
+    return read("docs", "format.md")
+
+
+def struct_fields(name):
+    """[(offset, size, name)] of a packed struct in format.h."""
+    body = re.search(r"struct %s \{(.*?)\};" % name, FORMAT, re.S).group(1)
+    at, fields = 0, []
+    for kind, field, count in re.findall(r"(uint\d+_t) (\w+)(?:\[(\d+)\])?;", body):
+        size = SIZES[kind] * int(count or 1)
+        fields.append((at, size, field))
+        at += size
+    return fields
+
+
+def table_rows(document):
+    return [[c.strip().strip("`") for c in line.strip().strip("|").split("|")] for line in document.splitlines() if line.lstrip().startswith("|")]
+
+
+def test_the_headers_were_read():
+    assert len(KINDS) >= 18 and len(STATS) >= 24
+    assert struct_fields("format_file_header")[-1] == (56, 8, "checksum")
+    assert struct_fields("format_chunk_header")[-1] == (24, 8, "checksum")
+
+
+@pytest.mark.parametrize("number,name", KINDS, ids=[name for _, name in KINDS])
+def test_chunk_kind(document, number, name):
+    assert any(number in row and name in row for row in table_rows(document)), "no row with %s and %s" % (number, name)
+
+
+def test_no_other_chunk_kinds(document):
+    known = dict(KINDS)
+    for row in table_rows(document):
+        if len(row) >= 2 and row[0].isdigit() and re.fullmatch(r"[A-Z][A-Z_]+", row[1]):
+            assert known.get(row[0]) == row[1], row
+
+
+@pytest.mark.parametrize("struct", ["format_file_header", "format_chunk_header"])
+def test_header_fields(document, struct):
+    """Each field stands with its offset, in a table row or in a drawing as "offset  type  name"."""
+    for offset, _, field in struct_fields(struct):
+        in_row = any(str(offset) in row and any(re.match(r"%s\b" % field, c) for c in row) for row in table_rows(document))
+        drawn = re.search(r"(?m)(?:^|[ |│])%d\s+u\d+(?:\[\d+\])?\s+%s\b" % (offset, field), document)
+        assert in_row or drawn, "%s.%s at %d is not in docs/format.md" % (struct, field, offset)
+
+
+@pytest.mark.parametrize("name", STATS)
+def test_stat(document, name):
+    assert "`%s`" % name in document
+
+
+def test_versions(document):
+    major = re.search(r"FORMAT_VERSION_MAJOR = (\d+)", FORMAT).group(1)
+    assert re.search(r"version[^\n]*\b%s\b" % major, document, re.I)

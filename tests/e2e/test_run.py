@@ -1,0 +1,435 @@
+"""`pyrometer run`: whatever is started, it is recorded, and it does not notice."""
+import fcntl
+import glob
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import termios
+
+import pytest
+
+import harness
+from harness import PYROMETER, Recording, pyrometer, record, spin_text, workload
+
+
+def busy_in(recording, function):
+    """The function is in the recording and has most of its time."""
+    row = recording.row(function)
+    assert row, "%s is not in %s" % (function, [r["name"] for r in recording.rows()])
+    assert row["total_percent"] > 50, row
+    return row
+
+
+# --- what can be started ---
+
+
+def test_script(python, tmp_path):
+    script = tmp_path / "app.py"
+    script.write_text(spin_text("in_script", 0.4))
+    recording = record([python.path, str(script)], tmp_path / "x.pyro")
+    row = busy_in(recording, "in_script")
+    assert row["file"].endswith("app.py")
+    assert row["line"] == 2
+    assert "whole" in recording.verify().stdout
+
+
+def test_module(python, tmp_path):
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text(spin_text("in_module", 0.4))
+    busy_in(record([python.path, "-m", "package"], tmp_path / "x.pyro"), "in_module")
+
+
+def test_command(python, tmp_path):
+    row = busy_in(record([python.path, "-c", spin_text("in_command", 0.4)], tmp_path / "x.pyro"), "in_command")
+    assert row["file"] == "<string>"
+
+
+def test_stdin_program(default_python, tmp_path):
+    recording = record([default_python.path, "-"], tmp_path / "x.pyro", stdin=None,
+                       input=spin_text("in_stdin", 0.4))
+    busy_in(recording, "in_stdin")
+
+
+def test_console_script(default_python, tmp_path):
+    script = tmp_path / "tool"
+    script.write_text("#!%s\n%s" % (default_python.path, spin_text("in_tool", 0.4)))
+    script.chmod(0o755)
+    busy_in(record([str(script)], tmp_path / "x.pyro"), "in_tool")
+
+
+def test_program_found_in_path(default_python, tmp_path, monkeypatch):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "mytool").write_text("#!%s\n%s" % (default_python.path, spin_text("in_path", 0.4)))
+    (folder / "mytool").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder) + os.pathsep + os.environ["PATH"])
+    busy_in(record(["mytool"], tmp_path / "x.pyro"), "in_path")
+
+
+def test_shell_wrapper(python, tmp_path):
+    wrapper = tmp_path / "wrapper.sh"
+    wrapper.write_text('#!/bin/sh\n"$1" -c "$2"\nexit 5\n')
+    wrapper.chmod(0o755)
+    recording = record([str(wrapper), python.path, spin_text("in_wrapper", 0.4)], tmp_path / "x.pyro", check=5)
+    busy_in(recording, "in_wrapper")
+
+
+def test_shell_exec(default_python, tmp_path):
+    recording = record(["sh", "-c", 'exec "$0" -c "$1"', default_python.path, spin_text("in_exec", 0.4)],
+                       tmp_path / "x.pyro")
+    busy_in(recording, "in_exec")
+
+
+def test_env_wrapper(default_python, tmp_path):
+    recording = record(["env", "-i", default_python.path, "-c", spin_text("in_env", 0.4)], tmp_path / "x.pyro")
+    busy_in(recording, "in_env")
+
+
+def test_venv(python, tmp_path):
+    folder = tmp_path / "venv"
+    made = subprocess.run([python.path, "-m", "venv", "--without-pip", str(folder)],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8")
+    if made.returncode:
+        pytest.skip("this %s makes no venv: %s" % (python, made.stdout.strip().splitlines()[-1]))
+    busy_in(record([str(folder / "bin" / "python"), "-c", spin_text("in_venv", 0.4)], tmp_path / "x.pyro"), "in_venv")
+
+
+def test_pytest(tmp_path):
+    """pytest itself as the target, with the pytest that runs these tests."""
+    test = tmp_path / "test_inner.py"
+    body = "\n".join("    " + line for line in spin_text("inner", 0.5).splitlines())
+    test.write_text("def test_that_spins():\n" + body + "\n")
+    recording = record([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)], tmp_path / "x.pyro")
+    assert "1 passed" in recording.stdout
+    assert recording.row("test_that_spins")["total"] > 0
+    assert any("pytest" in (r["file"] or "") for r in recording.rows())
+
+
+EMBEDDED = """
+#include <Python.h>
+int main(int argc, char **argv)
+{
+    (void)argc;
+    Py_Initialize();
+    int rc = PyRun_SimpleString(argv[1]);
+    return Py_FinalizeEx() < 0 ? 120 : rc ? 1 : 0;
+}
+"""
+
+
+def test_embedded(python, tmp_path):
+    """A C program with a Python inside, linked against libpython."""
+    config = python.path + "-config"
+    if python.name.endswith("-system"):
+        config = shutil.which("python%s-config" % python.minor, path="/usr/bin") or ""
+    if not os.access(config, os.X_OK):
+        pytest.skip("no headers for %s" % python)
+    source = tmp_path / "host.c"
+    source.write_text(EMBEDDED)
+
+    def flags(*what):
+        return subprocess.run([config, *what], stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout.split()
+
+    libdir = os.path.join(os.path.dirname(os.path.dirname(python.path)), "lib")
+    host = tmp_path / "host"
+    subprocess.run(["gcc", str(source), "-o", str(host), *flags("--includes"), *flags("--embed", "--ldflags"),
+                    "-Wl,-rpath," + libdir], check=True)
+    recording = record([str(host), spin_text("in_host", 0.4)], tmp_path / "x.pyro")
+    busy_in(recording, "in_host")
+
+
+# --- the program does not notice ---
+
+MIRROR = r"""
+import os, sys
+data = sys.stdin.buffer.read()
+sys.stdout.buffer.write(data[::-1])
+sys.stderr.buffer.write(bytes(range(256)))
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 77, 255])
+def test_streams_and_status(default_python, tmp_path, status):
+    data = bytes(range(256)) * 5000  # more than a pipe holds
+    done = pyrometer("run", "--quiet", "-o", tmp_path / "x.pyro", "--", default_python.path, "-c", MIRROR, status,
+                     text=False, stdin=None, input=data)
+    assert done.returncode == status
+    assert done.stdout == data[::-1]
+    assert done.stderr == bytes(range(256))
+
+
+def test_stdout_is_the_targets_alone(default_python, tmp_path):
+    """Without --quiet the summary goes to stderr."""
+    done = pyrometer("run", "-o", tmp_path / "x.pyro", "--", default_python.path, "-c", "print('mine')", check=0)
+    assert done.stdout == "mine\n"
+    assert done.stderr
+
+
+def test_arguments_pass_untouched(default_python, tmp_path):
+    args = ["--json", "-o", "--", "--quiet", "a b", "", "é\n", "--for=3"]
+    done = pyrometer("run", "--quiet", "-o", tmp_path / "x.pyro", default_python.path, "-c",
+                     "import sys, json; print(json.dumps(sys.argv[1:]))", *args, check=0)
+    assert json.loads(done.stdout) == args
+
+
+def test_environment_passes_untouched(default_python, tmp_path):
+    show = "import os, json; print(json.dumps(dict(os.environ), sort_keys=True))"
+    bare = subprocess.run([default_python.path, "-c", show], stdout=subprocess.PIPE, encoding="utf-8").stdout
+    done = pyrometer("run", "--quiet", "-o", tmp_path / "x.pyro", "--", default_python.path, "-c", show, check=0)
+    assert json.loads(done.stdout) == json.loads(bare)
+
+
+PROCESS_STATE = r"""
+import json, os, signal, resource
+status = dict(line.split(':', 1) for line in open('/proc/self/status') if line.startswith('Sig') or line.startswith('Shd'))
+print(json.dumps({
+    'fds': sorted(int(f) for f in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + f)),
+    'blocked': status['SigBlk'].strip(), 'ignored': status['SigIgn'].strip(), 'cwd': os.getcwd(),
+    'group_leader': os.getpgrp() == os.getpid(), 'umask': os.umask(0), 'nice': os.nice(0),
+    'files': resource.getrlimit(resource.RLIMIT_NOFILE),
+}))
+"""
+
+
+def test_process_state_passes_untouched(default_python, tmp_path):
+    """No signal is blocked or ignored for the target that was not before, no descriptor leaks in."""
+    def state(command):
+        out = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True).stdout
+        return json.loads(out)
+
+    target = [default_python.path, "-c", PROCESS_STATE]
+    bare = state(target)
+    recorded = state([PYROMETER, "run", "--quiet", "-o", str(tmp_path / "x.pyro"), "--", *target])
+    assert recorded == bare
+
+
+def take_terminal():
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def test_terminal_stays_the_targets(default_python, tmp_path):
+    """With a terminal the target sees a terminal, and reads what is typed."""
+    text = "import sys, os; print([os.isatty(i) for i in range(3)], os.tcgetpgrp(0) == os.getpgrp()); print(input()[::-1])"
+    main, child = pty.openpty()
+    process = subprocess.Popen([PYROMETER, "run", "--quiet", "-o", str(tmp_path / "x.pyro"), "--",
+                                default_python.path, "-c", text],
+                               stdin=child, stdout=child, stderr=child, start_new_session=True,
+                               preexec_fn=take_terminal)
+    os.close(child)
+    os.write(main, b"lemon\n")
+    out = b""
+    while True:
+        try:
+            piece = os.read(main, 1000)
+        except OSError:
+            break
+        if not piece:
+            break
+        out += piece
+    os.close(main)
+    assert process.wait(timeout=harness.HANG) == 0
+    assert b"[True, True, True] True" in out
+    assert b"nomel" in out
+
+
+# --- signals ---
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGUSR1])
+def test_status_after_a_signal(default_python, tmp_path, number):
+    text = "import os, signal; signal.signal({n}, signal.SIG_DFL) if {n} != 9 else None; os.kill(os.getpid(), {n})".format(n=int(number))
+    done = pyrometer("run", "--quiet", "-o", tmp_path / "x.pyro", "--", default_python.path, "-c", text)
+    assert done.returncode == 128 + number
+
+
+COUNTER = r"""
+import os, signal, sys, time
+got = []
+signal.signal({n}, lambda *a: got.append(1))
+print('ready', flush=True)
+end = time.time() + 60
+while not got and time.time() < end:
+    time.sleep(0.02)
+time.sleep(0.3)
+print(len(got), flush=True)
+sys.exit(40 + len(got))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
+def test_signal_is_forwarded_once(default_python, tmp_path, number):
+    process = subprocess.Popen(
+        [PYROMETER, "run", "--quiet", "-o", str(tmp_path / "x.pyro"), "--", default_python.path, "-c",
+         COUNTER.replace("{n}", str(int(number)))], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, encoding="utf-8")
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert process.stdout.readline() == "1\n"
+    assert process.wait(timeout=harness.HANG) == 41
+    assert "whole" in Recording(tmp_path / "x.pyro").verify().stdout
+
+
+def test_ctrl_c_on_a_terminal_arrives_once(default_python, tmp_path):
+    main, child = pty.openpty()
+    process = subprocess.Popen(
+        [PYROMETER, "run", "--quiet", "-o", str(tmp_path / "x.pyro"), "--", default_python.path, "-c",
+         COUNTER.replace("{n}", str(int(signal.SIGINT)))], stdin=child, stdout=subprocess.PIPE, stderr=child,
+        encoding="utf-8", start_new_session=True,
+        preexec_fn=take_terminal)
+    os.close(child)
+    assert process.stdout.readline() == "ready\n"
+    os.write(main, b"\x03")
+    assert process.stdout.readline() == "1\n"
+    assert process.wait(timeout=harness.HANG) == 41
+    os.close(main)
+    assert "whole" in Recording(tmp_path / "x.pyro").verify().stdout
+
+
+def test_terminated_target(default_python, tmp_path):
+    """A target that dies of the forwarded signal: 128+15, and a whole file."""
+    process = subprocess.Popen(
+        [PYROMETER, "run", "--quiet", "-o", str(tmp_path / "x.pyro"), "--", default_python.path, "-c",
+         "print('ready', flush=True)\nwhile True: pass"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, encoding="utf-8")
+    assert process.stdout.readline() == "ready\n"
+    process.terminate()
+    assert process.wait(timeout=harness.HANG) == 128 + signal.SIGTERM
+    assert "whole" in Recording(tmp_path / "x.pyro").verify().stdout
+
+
+# --- options ---
+
+
+def test_for_ends_the_recording_not_the_target(default_python, tmp_path):
+    """The target works in early_part, then, after the recording has ended, in late_part."""
+    text = spin_text("early_part", 0.7) + spin_text("late_part", 1.2) + "print('finished')\n"
+    recording = record([default_python.path, "-c", text], tmp_path / "x.pyro", "--for", "0.4")
+    assert recording.stdout == "finished\n"
+    assert recording.row("early_part")
+    assert recording.row("late_part") is None
+    assert "whole" in recording.verify().stdout
+
+
+def test_quiet(default_python, tmp_path):
+    done = pyrometer("run", "--quiet", "-o", tmp_path / "x.pyro", "--", default_python.path, "-c", "pass", check=0)
+    assert done.stderr == "" and done.stdout == ""
+
+
+def test_summary(default_python, tmp_path):
+    done = pyrometer("run", "-o", tmp_path / "x.pyro", "--", default_python.path, workload("shares.py"), "0.7", check=0)
+    text = done.stderr
+    for word in ("hot_70", "hot_20", "hot_10", str(tmp_path / "x.pyro"), "pyrometer report"):
+        assert word in text, text
+    for word in ("elapsed", "cpu", "memory", "process", "thread"):
+        assert word in text.lower(), text
+    assert "\x1b" not in text  # no colour where no terminal is
+    assert re.search(r"\d+(\.\d+)? ?%", text), text
+
+
+def test_output_is_refused_and_forced(default_python, tmp_path):
+    path = tmp_path / "x.pyro"
+    path.write_bytes(b"precious")
+    marker = tmp_path / "started"
+    command = [default_python.path, "-c", "open(%r, 'w').close()" % str(marker)]
+    done = pyrometer("run", "-o", path, "--", *command)
+    line = harness.one_line_error(done, 1)
+    assert "--force" in line
+    assert path.read_bytes() == b"precious"
+    assert not marker.exists()  # told before anything was started
+    pyrometer("run", "--quiet", "--force", "-o", path, "--", *command, check=0)
+    assert marker.exists()
+    assert "whole" in Recording(path).verify().stdout
+
+
+@pytest.mark.parametrize("rate", ["100", "1000", "5000"])
+def test_rate(default_python, tmp_path, rate):
+    recording = record([default_python.path, "-c", spin_text("spin", 1)], tmp_path / "x.pyro", "--sample=" + rate)
+    stats = recording.stats()
+    assert stats["rate_millihertz"] == int(rate) * 1000
+    assert stats["samples"] > 0
+    assert stats["ticks_taken"] + stats["ticks_missed"] <= stats["ticks_requested"] + 1
+    # the number of looks fits the time that was looked at, within what a busy machine does
+    assert 0.5 < stats["ticks_requested"] / (stats["sampled_ns"] / 1e9 * int(rate)) < 1.5, stats
+
+
+def test_runs_folder_and_their_names(default_python, tmp_path):
+    """Without -o: .pyrometer/runs, found upward; @, @~N, ids and their beginnings name the runs."""
+    for i in range(3):
+        pyrometer("run", "--quiet", "--", default_python.path, "-c", spin_text("run_%d" % i, 0.3), check=0)
+    home = tmp_path / ".pyrometer"
+    assert (home / ".gitignore").read_text() == "*\n"
+    runs = sorted(glob.glob(str(home / "runs" / "*.pyro")))
+    assert len(runs) == 3
+    assert Recording("@").row("run_2")
+    assert Recording("@~1").row("run_1")
+    assert Recording("@~2").row("run_0")
+    for path in runs:
+        stem = os.path.basename(path)[:-len(".pyro")]
+        by_id = pyrometer("info", stem, "--json", check=0).stdout
+        assert by_id == pyrometer("info", path, "--json", check=0).stdout.replace(path, json.loads(by_id)["run"])
+    harness.one_line_error(pyrometer("report", "@~3"), 1)
+    harness.one_line_error(pyrometer("report", "@x"), 2)
+    harness.one_line_error(pyrometer("report", os.path.basename(runs[0])[:4]), 1)  # fits all three
+    harness.one_line_error(pyrometer("report", "no-such-run"), 1)
+    below = tmp_path / "deep" / "below"
+    below.mkdir(parents=True)
+    done = pyrometer("run", "--quiet", "--", default_python.path, "-c", "pass", cwd=below, check=0)
+    assert not done.stderr and len(glob.glob(str(home / "runs" / "*.pyro"))) == 4
+    assert not (below / ".pyrometer").exists()
+    pyrometer("report", cwd=below, check=0)
+
+
+def test_no_recordings_yet(tmp_path):
+    line = harness.one_line_error(pyrometer("report"), 1)
+    assert "pyrometer run" in line
+
+
+def test_too_short_to_sample(default_python, tmp_path):
+    done = pyrometer("run", "-o", tmp_path / "x.pyro", "--", "true", check=0)
+    assert done.stderr
+    done = pyrometer("report", tmp_path / "x.pyro", check=0)
+    assert re.search(r"short|no sample", done.stdout + done.stderr), (done.stdout, done.stderr)
+    report = Recording(tmp_path / "x.pyro").report()
+    assert report["rows"] == [] and report["total"] == 0
+    record([default_python.path, workload("short.py")], tmp_path / "y.pyro")
+    pyrometer("report", tmp_path / "y.pyro", check=0)
+
+
+def test_command_not_found(tmp_path):
+    done = pyrometer("run", "-o", tmp_path / "x.pyro", "--", "no-such-program-here")
+    line = harness.one_line_error(done, 127)
+    assert "no-such-program-here" in line
+
+
+def test_command_not_executable(tmp_path):
+    (tmp_path / "plain").write_text("just text")
+    done = pyrometer("run", "-o", tmp_path / "x.pyro", "--", "./plain")
+    harness.one_line_error(done, 126)
+
+
+def test_info(default_python, tmp_path):
+    recording = record([default_python.path, "-c", spin_text("spin", 0.3), "an argument"], tmp_path / "x.pyro")
+    info = recording.info()
+    text = json.dumps(info)
+    assert "an argument" in text
+    assert ".".join(map(str, default_python.version)) in text
+    assert os.uname().nodename in text
+    stats = info["stats"]
+    for name in ("ticks_requested", "ticks_taken", "samples", "samples_retried", "samples_marked", "ticks_missed",
+                 "sampler_cpu_ns", "peak_rss_bytes", "elapsed_ns"):
+        assert name in stats, name
+    assert stats["exit_status"] == 0
+    assert stats["elapsed_ns"] > 0 and stats["peak_rss_bytes"] > 1 << 20
+    plain = pyrometer("info", recording.path, check=0).stdout
+    assert "an argument" in plain and "samples" in plain
+
+
+def test_exit_status_is_recorded(default_python, tmp_path):
+    recording = record([default_python.path, "-c", "raise SystemExit(9)"], tmp_path / "x.pyro", check=9)
+    assert recording.stats()["exit_status"] == 9

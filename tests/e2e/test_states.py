@@ -1,0 +1,63 @@
+"""On the CPU, waiting, with the GIL or waiting for it: per thread, by its name."""
+import pytest
+
+from harness import record, workload
+
+pytestmark = pytest.mark.serial
+
+
+def by_thread(recording, metric):
+    """Seconds by thread name, the whole thread."""
+    found = {}
+    for row in recording.rows("--by", "thread", "--metric", metric):
+        name = row["name"]
+        for known in ("sleeper", "waiter", "fighter-1", "fighter-2", "hasher", "MainThread"):
+            if known in name:
+                assert known not in found, "two rows for %s" % known
+                found[known] = row["total"]
+    return found
+
+
+def test_states_of_threads(python, tmp_path):
+    recording = record([python.path, workload("threads.py"), "2"], tmp_path / "x.pyro")
+    wall, cpu, gil = (by_thread(recording, m) for m in ("wall", "cpu", "gil"))
+    everyone = {"sleeper", "waiter", "fighter-1", "fighter-2", "hasher", "MainThread"}
+    assert everyone <= set(wall), wall
+    for name in everyone:
+        assert wall[name] >= cpu.get(name, 0) * 0.999, (name, wall, cpu)
+        assert wall[name] >= gil.get(name, 0) * 0.999, (name, wall, gil)
+    for idle in ("sleeper", "waiter", "MainThread"):
+        assert cpu.get(idle, 0) < 0.1 * wall[idle], (idle, cpu, wall)
+        assert gil.get(idle, 0) < 0.1 * wall[idle], (idle, gil, wall)
+    # in C without the GIL: on the CPU (or ready for it), hardly ever holding it
+    assert cpu["hasher"] > 0.6 * wall["hasher"], (cpu, wall)
+    assert gil.get("hasher", 0) < 0.2 * wall["hasher"], (gil, wall)
+    # two that fight for it: each has it for a good part, never both at once
+    for fighter in ("fighter-1", "fighter-2"):
+        assert 0.15 * wall[fighter] < gil[fighter] < 0.85 * wall[fighter], (gil, wall)
+    both = gil["fighter-1"] + gil["fighter-2"]
+    assert both < 1.1 * max(wall["fighter-1"], wall["fighter-2"]), (gil, wall)
+    assert both > 0.6 * min(wall["fighter-1"], wall["fighter-2"]), (gil, wall)
+
+
+def test_one_thread_has_the_gil(python, tmp_path):
+    """A single busy thread: wall, CPU and GIL are about the same."""
+    recording = record([python.path, workload("shares.py"), "1"], tmp_path / "x.pyro")
+    totals = {m: recording.row("main", "--metric", m)["total"] for m in ("wall", "cpu", "gil")}
+    assert totals["cpu"] > 0.9 * totals["wall"], totals
+    assert totals["gil"] > 0.9 * totals["wall"], totals
+
+
+def test_sleep_is_wall_and_not_cpu(python, tmp_path):
+    text = "import time\ndef nap():\n    time.sleep(0.8)\nnap()\n"
+    recording = record([python.path, "-c", text], tmp_path / "x.pyro")
+    wall = recording.row("nap", "--metric", "wall")["total"]
+    for metric in ("cpu", "gil"):
+        row = recording.row("nap", "--metric", metric)
+        assert (row["total"] if row else 0) < 0.1 * wall, (metric, row, wall)
+
+
+def test_thread_filter(default_python, tmp_path):
+    recording = record([default_python.path, workload("threads.py"), "0.8"], tmp_path / "x.pyro")
+    names = {r["name"] for r in recording.rows("--thread", "hasher")}
+    assert "hash_on" in names and "fight" not in names and "sleep_on" not in names

@@ -1,0 +1,35 @@
+"""Colour is for terminals."""
+import os
+import pty
+import subprocess
+
+from harness import PYROMETER, pyrometer, record, workload
+
+
+def in_terminal(args, env):
+    main, child = pty.openpty()
+    process = subprocess.Popen([PYROMETER, *args], stdin=child, stdout=child, stderr=child, env=env)
+    os.close(child)
+    out = b""
+    while True:
+        try:
+            piece = os.read(main, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        out += piece
+    os.close(main)
+    assert process.wait() == 0
+    return out
+
+
+def test_colour_only_on_a_terminal(default_python, tmp_path):
+    recording = record([default_python.path, workload("shares.py"), "0.5"], tmp_path / "x.pyro")
+    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+    env["TERM"] = "xterm-256color"
+    args = ["report", recording.path]
+    assert b"\x1b[" in in_terminal(args, env)
+    assert b"\x1b[" not in in_terminal(args, dict(env, NO_COLOR="1"))
+    assert b"\x1b[" not in in_terminal(args, dict(env, TERM="dumb"))
+    assert "\x1b" not in pyrometer(*args, env=env).stdout

@@ -1,0 +1,35 @@
+"""Two call chains, a_0 … a_n and b_0 … b_n, that take turns for ever.
+
+    chains.py [DEPTH] [LEAF] [SECONDS]
+
+LEAF is the number of loop rounds in the last function: a few for a stack that never holds still
+(200: about 4 us), many for a calm one (20000: about 0.4 ms). A stack with both letters in it, or with
+a gap in the numbers, never existed.
+"""
+import sys
+import time
+
+depth = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+leaf = int(sys.argv[2]) if len(sys.argv) > 2 else 200
+seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 2.0
+
+source = []
+for letter in "ab":
+    for i in range(depth):
+        source.append("def %s_%d(n):\n    return %s_%d(n)\n" % (letter, i, letter, i + 1))
+    source.append("def %s_%d(n):\n    x = 0\n    for i in range(n):\n        x += i\n    return x\n" % (letter, depth))
+exec(compile("\n".join(source), "<chains>", "exec"))
+
+
+def main():
+    a, b = globals()["a_0"], globals()["b_0"]
+    end = time.perf_counter() + seconds
+    turns = max(1, 20000 // max(leaf, 1))
+    while time.perf_counter() < end:
+        for _ in range(turns):
+            a(leaf)
+            b(leaf)
+
+
+print("ready", flush=True)
+main()

@@ -1,0 +1,1 @@
+"""A program too short to sample."""

@@ -1,0 +1,69 @@
+#!/bin/sh
+# Taste made mechanical: tools/lint.sh [BUILD]   (what `make lint` runs; BUILD holds compile_commands.json)
+#
+# Over the C files clang-format, over what is compiled clang-tidy, over the Python files pyflakes, over
+# the scripts shellcheck. The last line is "N passed, N failed, N skipped", counting tools.
+set -eu
+
+build=${1:-build}
+cd "$(dirname "$0")/.."
+passed=0
+failed=0
+
+try() { # name, command…
+    name=$1
+    shift
+    if "$@"; then
+        echo "lint: $name: clean"
+        passed=$((passed + 1))
+    else
+        echo "lint: $name: see above"
+        failed=$((failed + 1))
+    fi
+}
+
+files() { # find's arguments: names of files that exist, generated ones left out
+    find "$@" ! -path '*/__pycache__/*' -type f | sort
+}
+
+c_files=$(files src tests tools bench examples -name '*.[ch]')
+python_files=$(files tests tools bench examples -name '*.py')
+# shellcheck disable=SC2046 # a list of files
+shell_files=$(grep -lE '^#! ?/(usr/)?bin/(env )?(ba)?sh' $(files tools tests bench .ci ! -name '*.[ch]' ! -path '*/corpus/*' ! -path '*/golden/*' ! -path '*/data/*') || true)
+
+format() {
+    # shellcheck disable=SC2086 # a list of files
+    clang-format --dry-run -Werror $c_files
+}
+
+# One process per CPU; what is compiled is what the build folder says. Tests and fuzzers are held to the
+# same rules.
+tidy() {
+    # In compile_commands.json a file may be listed more than once (the program and its tests).
+    sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_commands.json" | sort -u |
+        while read -r f; do
+            case $f in
+            /*) echo "$f" ;;
+            *) echo "$build/$f" ;;
+            esac
+        done |
+        xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p "$build" 2>"$build/clang-tidy.log"
+}
+
+flakes() {
+    # shellcheck disable=SC2086 # a list of files
+    "$build/venv/bin/python" -m pyflakes $python_files
+}
+
+scripts() {
+    # shellcheck disable=SC2086 # a list of files
+    shellcheck $shell_files
+}
+
+try "clang-format" format
+try "clang-tidy" tidy
+try "pyflakes" flakes
+try "shellcheck" scripts
+
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]
