@@ -4,7 +4,8 @@
 #   make demo       record an example, show its report make fuzz      long fuzzing runs (SECONDS=600)
 #   make test       the quick tier                     make pythons   CPython 3.14 and 3.15, for tests
 #   make test-long  everything                         make install   PREFIX=/usr/local, DESTDIR=
-#   make bench      speed, against other profilers     make clean     all but downloads
+#   make bench      speed, against other profilers     make format    clang-format, in place
+#                                                      make clean     all but downloads
 #
 # `make demo` and `make test` install what is missing first (tools/setup.sh says what).
 
@@ -15,7 +16,7 @@ SECONDS ?= 600
 PYTHON  ?= $(firstword $(wildcard /usr/bin/python3) python3)
 VENV    := $(BUILD)/venv
 
-.PHONY: all build demo test test-long bench lint fuzz install pythons clean setup-build setup-test setup-lint
+.PHONY: all build demo test test-long bench lint format fuzz install pythons clean setup-build setup-test setup-lint
 
 all: build
 
@@ -48,6 +49,9 @@ bench: setup-test $(VENV)/ready
 lint: setup-lint $(VENV)/ready
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
 	@tools/lint.sh $(BUILD)
+
+format: setup-lint
+	@clang-format -i $$(find src tests tools bench examples -name '*.[ch]')
 
 fuzz: setup-test $(VENV)/ready
 	@$(VENV)/bin/python tests/run_all.py --only fuzz --fuzz-seconds $(SECONDS)

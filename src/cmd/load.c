@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 
 enum { LISTED_MAX = 12, LIST_BYTES_MAX = 4096 };
 
@@ -147,6 +148,10 @@ int cmd_query_check(const struct analysis_query *query, const struct profile *pr
 
 int cmd_output_failed(const char *what, int code, int os_errno)
 {
+    /* what could not be written is given up, or it would be tried and complained of again at exit
+     */
+    __fpurge(stdout);
+    clearerr(stdout);
     if (os_errno == EPIPE)
         return CMD_OK;
     return cmd_fail(CMD_FAILED, "cannot write %s: %s", what, err_text(code));

@@ -307,6 +307,11 @@ static void print_too_short(struct printer *p)
                                : "no Python process was seen, or it was too short to look at");
         return;
     }
+    if (!w->recorded_samples && !profile_summary(profile)->finished) {
+        view_emit_line(&p->emit,
+                       "There are no samples: the recording was cut off before the first.");
+        return;
+    }
     view_emit_line(&p->emit, "The program was too short to sample: %s sample%s%s%s.", n.text,
                    plural, elapsed >= 0 ? " in " : "",
                    elapsed >= 0 ? view_units_seconds(elapsed * 1e-9).text : "");

@@ -6,8 +6,8 @@
 
 enum {
     TABLE_BYTES_MAX = 1 << 30,
-    GAP = 2,             /* columns between columns */
-    LEAST_TEXT_WIDTH = 8 /* a text column is not cut below this */
+    GAP = 2,              /* columns between columns */
+    LEAST_TEXT_WIDTH = 12 /* a text column is not cut below this */
 };
 
 void view_table_init(struct view_table *t)
@@ -88,7 +88,7 @@ static void pad(FILE *out, size_t n)
 }
 
 static void print_cell(const struct view_table *t, FILE *out, size_t column, size_t width,
-                       const struct view_table_cell *cell, struct buf *fit)
+                       const struct view_table_cell *cell, bool is_last, struct buf *fit)
 {
     const char *text = (const char *)t->bytes.data + cell->at;
     if (t->align[column] == VIEW_RIGHT) {
@@ -102,7 +102,7 @@ static void print_cell(const struct view_table *t, FILE *out, size_t column, siz
     size_t used = view_text_width((const char *)fit->data, fit->len);
     if (fit->len)
         fwrite(fit->data, 1, fit->len, out);
-    if (column + 1 < t->column_count) /* no blanks at the end of a line */
+    if (!is_last) /* no blanks at the end of a line */
         pad(out, width > used ? width - used : 0);
 }
 
@@ -121,10 +121,14 @@ int view_table_print(struct view_table *t, FILE *out, unsigned width, bool colou
         const char *on = r == 0 ? "\x1b[1m" : t->faint.data[r] ? "\x1b[2m" : NULL;
         if (colour && on)
             fputs(on, out);
-        for (size_t c = 0; c < t->column_count; c++) {
+        const struct view_table_cell *row = &t->cells.data[r * t->column_count];
+        size_t used = t->column_count;
+        while (used > 1 && !row[used - 1].width)
+            used--;
+        for (size_t c = 0; c < used; c++) {
             if (c)
                 pad(out, GAP);
-            print_cell(t, out, c, widths[c], &t->cells.data[r * t->column_count + c], &fit);
+            print_cell(t, out, c, widths[c], &row[c], c + 1 == used, &fit);
         }
         fputs(colour && on ? "\x1b[0m\n" : "\n", out);
     }

@@ -276,11 +276,16 @@ def is_marked(frames):
     return any("<moving>" in f for f in frames)
 
 
+def frame_name(frame):
+    """The function of a frame "name (file:line)"."""
+    return frame.partition(" (")[0]
+
+
 def names_in(frames, pattern):
-    """The first match of the pattern in each frame that has one, root first."""
+    """The match of the pattern in each frame whose function has one, root first."""
     found = []
     for frame in frames:
-        match = re.search(pattern, frame)
+        match = re.search(pattern, frame_name(frame))
         if match:
             found.append(match.groups() if match.groups() else match.group())
     return found

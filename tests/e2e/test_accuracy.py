@@ -2,10 +2,11 @@
 import json
 import math
 import re
+import subprocess
 
 import pytest
 
-from harness import record, workload
+from harness import frame_name, is_marked, record, workload
 
 
 def near(percent, truth, samples):
@@ -110,8 +111,9 @@ def test_deep(python, tmp_path):
     recording = record([python.path, workload("deep.py"), "10000", "0.8"], tmp_path / "x.pyro")
     whole = 0
     for frames, count in recording.stacks():
-        if any(re.search(r"\bbottom\b", f) for f in frames) and not any("<" in f and "moving" in f for f in frames):
-            depth = sum(1 for f in frames if re.search(r"\bdive\b", f))
+        names = [frame_name(f) for f in frames]
+        if "bottom" in names and not is_marked(frames):
+            depth = names.count("dive")
             assert depth == 10000, depth
             whole += count
     assert whole > 0
@@ -122,7 +124,6 @@ def test_deep(python, tmp_path):
 
 
 def test_subinterpreter(python, tmp_path):
-    import subprocess
     bare = subprocess.run([python.path, workload("subinterp.py"), "0.01"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if bare.returncode == 77:
         pytest.skip("this Python has no sub-interpreters to offer")

@@ -371,8 +371,7 @@ def test_runs_folder_and_their_names(default_python, tmp_path):
     assert Recording("@~2").row("run_0")
     for path in runs:
         stem = os.path.basename(path)[:-len(".pyro")]
-        by_id = pyrometer("info", stem, "--json", check=0).stdout
-        assert by_id == pyrometer("info", path, "--json", check=0).stdout.replace(path, json.loads(by_id)["run"])
+        assert Recording(stem).info()["run"]["id"] == Recording(path).info()["run"]["id"]
     harness.one_line_error(pyrometer("report", "@~3"), 1)
     harness.one_line_error(pyrometer("report", "@x"), 2)
     harness.one_line_error(pyrometer("report", os.path.basename(runs[0])[:4]), 1)  # fits all three

@@ -67,19 +67,19 @@ static void test_text(void **state ATTR_UNUSED)
 {
     expect(VIEW_TEXT, (struct view_style){0}, true,
            "for people\n"
-           "   self   share  count  name         file\n"
-           " 1.50 s  75.0 %  1,500  f\\x1b[31m    /a/very/long/path/to/a/file.py\n"
-           "1.00 ms   1.0 %      1  <- g         \n"
-           "    0 s   0.0 %      0  =x,\"y\"\\x0a  \n");
+           "   self   share  count  name        file\n"
+           " 1.50 s  75.0 %  1,500  f\\x1b[31m   /a/very/long/path/to/a/file.py\n"
+           "1.00 ms   1.0 %      1  <- g\n"
+           "    0 s   0.0 %      0  =x,\"y\"\\x0a\n");
 }
 
 static void test_narrow_terminal(void **state ATTR_UNUSED)
 {
     expect(VIEW_TEXT, (struct view_style){.width = 46, .colour = true}, false,
            "for people\n"
-           "\x1b[1m  self   share  count  name         file\x1b[0m\n"
-           "1.50 s  75.0 %  1,500  f\\x1b[31m    …/file.py\n"
-           "   0 s   0.0 %      0  =x,\"y\"\\x0a  \n");
+           "\x1b[1m  self   share  count  name        file\x1b[0m\n"
+           "1.50 s  75.0 %  1,500  f\\x1b[31m   …o/a/file.py\n"
+           "   0 s   0.0 %      0  =x,\"y\"\\x0a\n");
 }
 
 static void test_json(void **state ATTR_UNUSED)

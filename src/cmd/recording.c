@@ -1,0 +1,84 @@
+#include "cmd/recording.h"
+
+#include "base/err.h"
+#include "cmd/cmd.h"
+#include "profile/profile.h"
+#include "view/summary.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/random.h>
+
+static int parse_rate(const char *text, double *ret)
+{
+    if (!text || !*text) {
+        *ret = RECORD_DEFAULT_HZ;
+        return 0;
+    }
+    char *end;
+    double hz = strtod(text, &end);
+    if (end == text || *end || !isfinite(hz) || hz <= 0 || hz > RECORD_MAX_HZ)
+        return cmd_fail(CMD_USAGE, "--sample needs a rate in Hz between 0 and %.0f, not '%s'",
+                        RECORD_MAX_HZ, text);
+    *ret = hz;
+    return 0;
+}
+
+int cmd_recording_begin(struct cmd_recording *r, struct record_options *ret)
+{
+    struct record_options o = {.version = PYROMETER_VERSION, .force = r->force};
+    int status = parse_rate(r->sample, &o.hz);
+    if (status)
+        return status;
+    if (r->has_seconds && r->seconds <= 0)
+        return cmd_fail(CMD_USAGE, "--for needs a number of seconds above 0");
+    o.seconds = r->seconds;
+    if (getrandom(o.run_id, sizeof o.run_id, 0) != (ssize_t)sizeof o.run_id)
+        return cmd_fail(CMD_FAILED, "no random numbers for a run id: %s", strerror(errno));
+    if (r->output)
+        r->path = strdup(r->output);
+    else
+        status = cmd_new_run_path(o.run_id, &r->path);
+    if (status)
+        return status;
+    if (!r->path)
+        return cmd_fail(CMD_FAILED, "out of memory");
+    o.path = r->path;
+    /* the test that proves the consistency check is needed has to switch it off */
+    o.unsafe_no_check = getenv("PYROMETER_UNSAFE_NO_CHECK") != NULL;
+    *ret = o;
+    return 0;
+}
+
+int cmd_recording_refused(const struct cmd_recording *r, int code)
+{
+    if (code == E_EXISTS)
+        return cmd_fail(CMD_FAILED, "%s exists: choose another name, or use --force to replace it",
+                        r->path);
+    if (code == E_ISDIR)
+        return cmd_fail(CMD_FAILED, "%s is a directory: -o needs the name of a file", r->path);
+    return cmd_fail(CMD_FAILED, "cannot write %s: %s", r->path, err_text(code));
+}
+
+void cmd_recording_end(const struct cmd_recording *r, const struct record_result *result)
+{
+    if (result->write_error)
+        cmd_warn("the recording %s is not complete: %s; what was written before can be read",
+                 r->path, err_text(result->write_error));
+    if (r->quiet)
+        return;
+    struct profile *p = NULL;
+    int rc = profile_load(r->path, &p);
+    if (rc == 0)
+        rc = view_summary_print(p, r->path, stderr, view_style_of(stderr));
+    if (rc < 0)
+        cmd_warn("no summary of %s: %s", r->path, err_text(rc));
+    profile_free(p);
+}
+
+void cmd_recording_release(struct cmd_recording *r)
+{
+    free(r->path);
+    r->path = NULL;
+}

@@ -1,0 +1,28 @@
+/* What `run` and `attach` share: where the recording goes, how often to look, what to say at the
+ * end. */
+#ifndef PYROMETER_CMD_RECORDING_H
+#define PYROMETER_CMD_RECORDING_H
+
+#include "record/record.h"
+
+struct cmd_recording {
+    const char *sample; /* NULL: not given; "": the default rate */
+    const char *output;
+    bool force, quiet;
+    double seconds;
+    bool has_seconds;
+    char *path; /* owned */
+};
+
+/* Fills in the options every recording needs. 0, or the exit status after a line. */
+int cmd_recording_begin(struct cmd_recording *r, struct record_options *ret);
+
+/* The line for a recording that could not be begun, and the exit status. */
+int cmd_recording_refused(const struct cmd_recording *r, int code);
+
+/* Says what there is to say: a write error always, the summary unless --quiet. */
+void cmd_recording_end(const struct cmd_recording *r, const struct record_result *result);
+
+void cmd_recording_release(struct cmd_recording *r);
+
+#endif

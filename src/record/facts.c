@@ -1,0 +1,79 @@
+#include "record/facts.h"
+
+#include "base/buf.h"
+#include "base/io.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+enum { MAX_COMMAND_BYTES = 1 << 20 };
+
+static void put_command(struct format_writer *w, const struct record_options *o)
+{
+    struct buf b;
+    buf_init(&b, MAX_COMMAND_BYTES);
+    if (o->argv) {
+        for (char *const *a = o->argv; *a; a++) {
+            if (b.len)
+                buf_put_u8(&b, ' ');
+            buf_puts(&b, *a);
+        }
+    } else {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%d/cmdline", (int)o->pid);
+        io_read_file(path, &b);
+        while (b.len && b.data[b.len - 1] == 0)
+            b.len--;
+        for (size_t i = 0; i < b.len; i++)
+            if (b.data[i] == 0)
+                b.data[i] = ' ';
+    }
+    format_writer_meta(w, "command", buf_cstr(&b));
+    buf_release(&b);
+}
+
+/* The value of the first line "name : value" of a /proc file. */
+static void put_proc_field(struct format_writer *w, const char *key, const char *path,
+                           const char *name)
+{
+    char text[4096];
+    if (io_read_text(path, text, sizeof text) <= 0)
+        return;
+    char *at = strstr(text, name);
+    char *colon = at ? strchr(at, ':') : NULL;
+    if (!colon)
+        return;
+    char *value = colon + 1 + strspn(colon + 1, " \t");
+    value[strcspn(value, "\n")] = 0;
+    format_writer_meta(w, key, value);
+}
+
+void facts_write(struct format_writer *w, const struct record_options *o, const char *mode)
+{
+    char text[4096];
+    format_writer_meta(w, "pyrometer", o->version);
+    format_writer_meta(w, "mode", mode);
+    format_writer_meta(w, "instruments", "sample");
+    put_command(w, o);
+    if (getcwd(text, sizeof text))
+        format_writer_meta(w, "directory", text);
+    time_t now = time(NULL);
+    struct tm tm;
+    if (localtime_r(&now, &tm) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", &tm))
+        format_writer_meta(w, "started", text);
+    struct utsname u;
+    if (uname(&u) == 0) {
+        format_writer_meta(w, "host", u.nodename);
+        snprintf(text, sizeof text, "%s %s", u.sysname, u.release);
+        format_writer_meta(w, "kernel", text);
+        format_writer_meta(w, "machine", u.machine);
+    }
+    put_proc_field(w, "cpu", "/proc/cpuinfo", "model name");
+    put_proc_field(w, "memory", "/proc/meminfo", "MemTotal");
+    snprintf(text, sizeof text, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
+    format_writer_meta(w, "cores", text);
+    snprintf(text, sizeof text, "%g", o->hz);
+    format_writer_meta(w, "sample_hz", text);
+}

@@ -1,0 +1,136 @@
+#include "record/launch.h"
+
+#include "base/attr.h"
+#include "base/err.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int forwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
+                                SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
+
+/* Handlers have nowhere else to put what they saw: the signals of this process, one bit each. */
+static struct {
+    _Atomic uint64_t pending;
+    _Atomic bool child_event, stop_request;
+    struct sigaction old[NSIG];
+    bool changed[NSIG];
+} seen;
+
+static void on_forwarded(int sig, siginfo_t *info, void *context)
+{
+    (void)context;
+    /* from the terminal driver: the whole process group got it, the child included */
+    if (info->si_code == SI_KERNEL)
+        return;
+    atomic_fetch_or(&seen.pending, 1ull << sig);
+}
+
+static void on_child(int sig)
+{
+    (void)sig;
+    atomic_store(&seen.child_event, true);
+}
+
+static void on_stop(int sig)
+{
+    (void)sig;
+    atomic_store(&seen.stop_request, true);
+}
+
+static int install(int sig, const struct sigaction *action)
+{
+    if (sigaction(sig, action, &seen.old[sig]) < 0)
+        return err_from_errno(errno);
+    seen.changed[sig] = true;
+    return 0;
+}
+
+int launch_watch_signals(bool forward)
+{
+    int rc = 0;
+    if (!forward) {
+        struct sigaction stop = {.sa_handler = on_stop};
+        static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+        for (size_t i = 0; rc == 0 && i < ARRAY_LEN(stops); i++)
+            rc = install(stops[i], &stop);
+        return rc;
+    }
+    struct sigaction pass = {.sa_sigaction = on_forwarded, .sa_flags = SA_SIGINFO};
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(forwarded); i++) {
+        struct sigaction old;
+        /* what we were started to ignore (nohup), the child ignores too: leave it so */
+        if (sigaction(forwarded[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN)
+            continue;
+        rc = install(forwarded[i], &pass);
+    }
+    struct sigaction child = {.sa_handler = on_child, .sa_flags = SA_NOCLDSTOP};
+    return rc < 0 ? rc : install(SIGCHLD, &child);
+}
+
+static void become(char *const *argv, int report)
+{
+    for (int sig = 1; sig < NSIG; sig++)
+        if (seen.changed[sig])
+            sigaction(sig, &seen.old[sig], NULL);
+    execvp(argv[0], argv);
+    int error = errno;
+    while (write(report, &error, sizeof error) < 0 && errno == EINTR)
+        ;
+    _exit(127);
+}
+
+int launch_start(char *const *argv, pid_t *ret_pid, int *ret_exec_error)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return err_from_errno(errno);
+    pid_t pid = fork();
+    if (pid == 0)
+        become(argv, fds[1]);
+    int error = pid < 0 ? errno : 0;
+    close(fds[1]);
+    int exec_error = 0;
+    if (pid > 0) { /* the pipe closes at a successful exec */
+        ssize_t n;
+        while ((n = read(fds[0], &exec_error, sizeof exec_error)) < 0 && errno == EINTR)
+            ;
+        if (n != sizeof exec_error)
+            exec_error = 0;
+        else
+            waitpid(pid, NULL, 0);
+    }
+    close(fds[0]);
+    if (pid < 0)
+        return err_from_errno(error);
+    *ret_pid = pid;
+    *ret_exec_error = exec_error;
+    return 0;
+}
+
+void launch_forward_signals(pid_t child)
+{
+    if (!atomic_load_explicit(&seen.pending, memory_order_relaxed))
+        return;
+    uint64_t pending = atomic_exchange(&seen.pending, 0);
+    for (int sig = 1; sig < 64; sig++)
+        if (pending >> sig & 1)
+            kill(child, sig);
+}
+
+bool launch_take_child_event(void)
+{
+    return atomic_load_explicit(&seen.child_event, memory_order_relaxed) &&
+           atomic_exchange(&seen.child_event, false);
+}
+
+bool launch_take_stop_request(void)
+{
+    return atomic_load_explicit(&seen.stop_request, memory_order_relaxed) &&
+           atomic_exchange(&seen.stop_request, false);
+}

@@ -1,0 +1,28 @@
+/* Starting the command and passing signals on. Inside src/record.
+ *
+ * The command runs in our process group and on our terminal, so what the terminal sends (Ctrl-C,
+ * Ctrl-\, a hang-up) reaches it directly and must not be sent twice; what another process sends to us
+ * alone is passed on. */
+#ifndef PYROMETER_RECORD_LAUNCH_H
+#define PYROMETER_RECORD_LAUNCH_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Installs the handlers. `forward`: for a child of ours; else SIGINT, SIGTERM, SIGHUP ask us to stop. */
+int launch_watch_signals(bool forward);
+
+/* Forks and executes argv with the signals as we found them. 0 with *ret_exec_error = errno if the
+ * exec failed (the child is gone then), or a negative code. */
+int launch_start(char *const *argv, pid_t *ret_pid, int *ret_exec_error);
+
+/* Sends on what has arrived for the child. */
+void launch_forward_signals(pid_t child);
+
+/* Has a child ended since the last call? */
+bool launch_take_child_event(void);
+
+/* Were we asked to stop? */
+bool launch_take_stop_request(void);
+
+#endif

@@ -1,0 +1,419 @@
+#include "record/procs.h"
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/io.h"
+#include "base/vec.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    MAX_COMMAND_BYTES = 64 << 10,
+    MAX_NEW_PIDS = 4096, /* beyond that a whole scan is cheaper */
+};
+#define FIRST_PROBE_NS (2 * NS_PER_MS)   /* lets fork + exec get to the exec */
+#define RETRY_NS       (2 * NS_PER_MS)   /* an interpreter that is starting */
+#define LATER_NS       (5 * NS_PER_MS)   /* has it become another program? */
+#define REPROBE_NS     (NS_PER_SEC / 2)  /* has it loaded an interpreter meanwhile? */
+#define SCAN_NS        (NS_PER_SEC)      /* safety net for births that were missed */
+
+/* Which program a process runs: tells exec. */
+struct image {
+    dev_t dev;
+    ino_t ino;
+};
+
+struct proc {
+    struct record_process record;
+    struct target *target; /* while it is being sampled */
+    struct image image;
+    bool named;            /* its command line has been read */
+    bool gone;
+    bool was_python;
+    uint64_t born_ns, probe_ns, full_probe_ns;
+    unsigned failures; /* in a row */
+};
+
+struct procs {
+    struct target_shared *shared;
+    bool adopt;
+    int loadavg_fd;
+    uint64_t last_pid; /* youngest number seen */
+    uint64_t scan_ns;
+    uint32_t next_id;
+    VEC(struct proc *) list;  /* those alive, as far as we know */
+    uint64_t ended[RECORD_PROCESS_UNSUPPORTED + 1]; /* by kind */
+};
+
+static void write_process(struct procs *p, const struct proc *c)
+{
+    format_writer_process(p->shared->writer, &c->record);
+}
+
+static struct proc *find(const struct procs *p, pid_t pid)
+{
+    for (size_t i = 0; i < p->list.len; i++)
+        if ((pid_t)p->list.data[i]->record.pid == pid && !p->list.data[i]->gone)
+            return p->list.data[i];
+    return NULL;
+}
+
+/* ---- /proc ---- */
+
+/* "Tgid:\t123" → 123; 0 if the field is not there */
+static uint64_t status_field(const char *text, const char *name)
+{
+    const char *p = strstr(text, name);
+    return p ? strtoull(p + strlen(name), NULL, 10) : 0;
+}
+
+/* The parent of a process; false for a thread's number or a process that is gone. */
+static bool parent_of(uint64_t pid, pid_t *ret_parent)
+{
+    char path[64], text[2048];
+    snprintf(path, sizeof path, "/proc/%llu/status", (unsigned long long)pid);
+    if (io_read_text(path, text, sizeof text) <= 0)
+        return false;
+    if (status_field(text, "\nTgid:") != pid)
+        return false;
+    *ret_parent = (pid_t)status_field(text, "\nPPid:");
+    return true;
+}
+
+static struct image image_of(pid_t pid)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    return stat(path, &st) == 0 ? (struct image){st.st_dev, st.st_ino} : (struct image){0};
+}
+
+static void read_command(struct procs *p, struct proc *c)
+{
+    char path[64];
+    struct buf b;
+    buf_init(&b, MAX_COMMAND_BYTES);
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)c->record.pid);
+    io_read_file(path, &b); /* cut at the maximum is good enough */
+    while (b.len && b.data[b.len - 1] == 0)
+        b.len--;
+    for (size_t i = 0; i < b.len; i++)
+        if (b.data[i] == 0)
+            b.data[i] = ' ';
+    if (b.len)
+        c->record.command = format_writer_string(p->shared->writer, (char *)b.data, b.len);
+    c->named = b.len > 0;
+    buf_release(&b);
+}
+
+static uint64_t youngest_pid(const struct procs *p)
+{
+    char text[128];
+    ssize_t n = p->loadavg_fd < 0 ? -1 : pread(p->loadavg_fd, text, sizeof text - 1, 0);
+    if (n <= 0)
+        return 0;
+    text[n] = 0;
+    const char *last = strrchr(text, ' ');
+    return last ? strtoull(last + 1, NULL, 10) : 0;
+}
+
+/* ---- births ---- */
+
+static int add(struct procs *p, pid_t pid, pid_t parent, uint64_t now_ns, struct proc **ret)
+{
+    struct proc *c = calloc(1, sizeof *c);
+    struct proc **slot = c ? vec_push(&p->list) : NULL;
+    if (!slot) {
+        free(c);
+        return E_NOMEM;
+    }
+    *slot = c;
+    c->record = (struct record_process){
+        .id = p->next_id++,
+        .pid = (uint32_t)pid,
+        .parent_pid = (uint32_t)parent,
+        .start_ns = now_ns - p->shared->origin_ns,
+    };
+    c->born_ns = now_ns;
+    c->probe_ns = now_ns + FIRST_PROBE_NS;
+    p->shared->stats->value[RECORD_STAT_PROCESSES_SEEN]++;
+    write_process(p, c);
+    if (ret)
+        *ret = c;
+    return 0;
+}
+
+static bool is_ours(const struct procs *p, pid_t parent)
+{
+    return find(p, parent) != NULL || (p->adopt && parent == getpid());
+}
+
+static void consider(struct procs *p, uint64_t pid, uint64_t now_ns)
+{
+    pid_t parent;
+    if (pid == (uint64_t)getpid() || find(p, (pid_t)pid))
+        return;
+    if (parent_of(pid, &parent) && is_ours(p, parent))
+        add(p, (pid_t)pid, parent, now_ns, NULL);
+}
+
+/* Every process of the system, oldest number first, so that parents come before children. */
+static void scan_all(struct procs *p, uint64_t now_ns)
+{
+    DIR *d = opendir("/proc");
+    if (!d)
+        return;
+    for (struct dirent *e; (e = readdir(d));)
+        if (isdigit((unsigned char)e->d_name[0]))
+            consider(p, strtoull(e->d_name, NULL, 10), now_ns);
+    closedir(d);
+    p->scan_ns = now_ns;
+}
+
+static void notice_births(struct procs *p, uint64_t now_ns)
+{
+    uint64_t youngest = youngest_pid(p);
+    uint64_t before = p->last_pid;
+    p->last_pid = youngest;
+    if (!youngest || !before || youngest < before || youngest - before > MAX_NEW_PIDS ||
+        now_ns - p->scan_ns > SCAN_NS) {
+        scan_all(p, now_ns);
+        return;
+    }
+    for (uint64_t pid = before + 1; pid <= youngest; pid++)
+        consider(p, pid, now_ns);
+}
+
+/* ---- life ---- */
+
+static void set_kind(struct procs *p, struct proc *c, enum record_process_kind kind)
+{
+    if (c->record.kind == kind)
+        return;
+    c->record.kind = kind;
+    write_process(p, c);
+}
+
+static void stop_sampling(struct proc *c)
+{
+    target_free(c->target);
+    c->target = NULL;
+}
+
+/* What it counts as: a process that was sampled for a while stays Python whatever it becomes. */
+static enum record_process_kind final_kind(const struct proc *c)
+{
+    return c->was_python ? RECORD_PROCESS_PYTHON : (enum record_process_kind)c->record.kind;
+}
+
+static void end(struct procs *p, struct proc *c, uint64_t now_ns)
+{
+    stop_sampling(c);
+    c->gone = true;
+    p->ended[final_kind(c)]++;
+    c->record.end_ns = now_ns - p->shared->origin_ns;
+    write_process(p, c);
+}
+
+static int begin_sampling(struct procs *p, struct proc *c, struct remote *remote)
+{
+    int rc = target_new(p->shared, remote, c->record.id, &c->target);
+    if (rc < 0) {
+        remote_close(remote);
+        return rc;
+    }
+    const char *version = remote_version(remote);
+    c->record.python_version = format_writer_string(p->shared->writer, version, strlen(version));
+    c->was_python = true;
+    c->record.kind = RECORD_PROCESS_PYTHON;
+    read_command(p, c);
+    write_process(p, c);
+    return 0;
+}
+
+static void probe(struct procs *p, struct proc *c, uint64_t now_ns)
+{
+    pid_t pid = (pid_t)c->record.pid;
+    struct image image = image_of(pid);
+    bool same = image.ino == c->image.ino && image.dev == c->image.dev;
+    c->probe_ns = now_ns + LATER_NS;
+    if (same && c->record.kind != RECORD_PROCESS_UNKNOWN && now_ns < c->full_probe_ns)
+        return;
+    c->image = image;
+    /* a library may be loaded later: soon after the start often, then seldom */
+    uint64_t age = now_ns - c->born_ns;
+    c->full_probe_ns = now_ns + (age > NS_PER_SEC ? REPROBE_NS : age / 2 + LATER_NS);
+    struct remote *remote = NULL;
+    int rc = remote_open(pid, &remote);
+    switch (rc) {
+    case 0:
+        begin_sampling(p, c, remote);
+        break;
+    case E_NOPROC:
+        end(p, c, now_ns);
+        break;
+    case E_NOTREADY:
+        c->probe_ns = c->full_probe_ns = now_ns + (age > NS_PER_SEC ? REPROBE_NS : RETRY_NS);
+        break;
+    case E_PERM:
+    case E_ACCESS:
+        read_command(p, c);
+        set_kind(p, c, RECORD_PROCESS_REFUSED);
+        break;
+    case E_VERSION:
+        read_command(p, c);
+        set_kind(p, c, RECORD_PROCESS_UNSUPPORTED);
+        break;
+    case E_NOTPYTHON:
+        read_command(p, c);
+        set_kind(p, c, RECORD_PROCESS_OTHER);
+        break;
+    default: /* memory that makes no sense, perhaps in the middle of an exec: look again */
+        c->probe_ns = c->full_probe_ns = now_ns + RETRY_NS;
+        break;
+    }
+}
+
+static bool exists(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    return access(path, F_OK) == 0;
+}
+
+static void look_at(struct procs *p, struct proc *c, uint64_t now_ns)
+{
+    if (!c->target) {
+        if (now_ns < c->probe_ns)
+            return;
+        if (exists((pid_t)c->record.pid))
+            probe(p, c, now_ns);
+        else
+            end(p, c, now_ns);
+        return;
+    }
+    int rc = target_sample(c->target, now_ns);
+    if (rc == 0)
+        return;
+    /* it ended, is ending, or became another program: find out which */
+    stop_sampling(c);
+    c->full_probe_ns = 0;
+    c->probe_ns = now_ns + RETRY_NS;
+    c->born_ns = now_ns;
+    if (rc == E_NOPROC)
+        end(p, c, now_ns);
+}
+
+int procs_tick(struct procs *p, uint64_t now_ns)
+{
+    notice_births(p, now_ns);
+    size_t kept = 0;
+    for (size_t i = 0; i < p->list.len; i++) {
+        struct proc *c = p->list.data[i];
+        if (!c->gone)
+            look_at(p, c, now_ns);
+        if (c->gone)
+            free(c);
+        else
+            p->list.data[kept++] = c;
+    }
+    p->list.len = kept;
+    return 0;
+}
+
+/* ---- the rest ---- */
+
+int procs_new(struct target_shared *shared, bool adopt, struct procs **ret)
+{
+    struct procs *p = calloc(1, sizeof *p);
+    if (!p)
+        return E_NOMEM;
+    p->shared = shared;
+    p->adopt = adopt;
+    p->loadavg_fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    p->last_pid = youngest_pid(p);
+    p->next_id = 1;
+    *ret = p;
+    return 0;
+}
+
+int procs_add_root(struct procs *p, pid_t pid, uint64_t now_ns)
+{
+    struct proc *c;
+    int rc = add(p, pid, getpid(), now_ns, &c);
+    if (rc == 0)
+        c->probe_ns = now_ns;
+    return rc;
+}
+
+int procs_add_open(struct procs *p, struct remote *remote, uint64_t now_ns)
+{
+    pid_t parent = 0;
+    struct proc *c;
+    parent_of((uint64_t)remote_pid(remote), &parent);
+    int rc = add(p, remote_pid(remote), parent, now_ns, &c);
+    if (rc < 0) {
+        remote_close(remote);
+        return rc;
+    }
+    c->image = image_of(remote_pid(remote));
+    rc = begin_sampling(p, c, remote);
+    for (int generation = 0; generation < 8; generation++) { /* descendants, whatever their numbers */
+        size_t before = p->list.len;
+        scan_all(p, now_ns);
+        if (p->list.len == before)
+            break;
+    }
+    return rc;
+}
+
+bool procs_alive(const struct procs *p, pid_t pid)
+{
+    return find(p, pid) != NULL;
+}
+
+void procs_note_exit(struct procs *p, pid_t pid, uint64_t now_ns)
+{
+    struct proc *c = find(p, pid);
+    if (c)
+        end(p, c, now_ns);
+}
+
+void procs_flush(struct procs *p)
+{
+    uint64_t *stats = p->shared->stats->value;
+    uint64_t kinds[RECORD_PROCESS_UNSUPPORTED + 1];
+    memcpy(kinds, p->ended, sizeof kinds);
+    for (size_t i = 0; i < p->list.len; i++) {
+        struct proc *c = p->list.data[i];
+        if (c->target)
+            target_flush(c->target);
+        if (!c->gone) /* those gone are counted already */
+            kinds[final_kind(c)]++;
+    }
+    stats[RECORD_STAT_PROCESSES_PYTHON] = kinds[RECORD_PROCESS_PYTHON];
+    stats[RECORD_STAT_PROCESSES_OTHER] = kinds[RECORD_PROCESS_OTHER];
+    stats[RECORD_STAT_PROCESSES_REFUSED] =
+        kinds[RECORD_PROCESS_REFUSED] + kinds[RECORD_PROCESS_UNSUPPORTED];
+    stats[RECORD_STAT_PROCESSES_SHORT] = kinds[RECORD_PROCESS_UNKNOWN];
+}
+
+void procs_free(struct procs *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->list.len; i++) {
+        stop_sampling(p->list.data[i]);
+        free(p->list.data[i]);
+    }
+    vec_release(&p->list);
+    if (p->loadavg_fd >= 0)
+        close(p->loadavg_fd);
+    free(p);
+}

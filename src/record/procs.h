@@ -1,0 +1,37 @@
+/* The processes of the program: found, probed, followed to their end. Inside src/record.
+ *
+ * New processes are noticed without scanning: /proc/loadavg ends with the number of the youngest
+ * process or thread of the system, so one short read per tick says whether anything was born, and
+ * the numbers since the last look are all there is to examine. A child whose parent dies at once is
+ * handed to us (we are a subreaper while we run a command), so it is still recognised as ours.
+ * A new process is probed until it proves to be Python, something else, or is gone. */
+#ifndef PYROMETER_RECORD_PROCS_H
+#define PYROMETER_RECORD_PROCS_H
+
+#include "record/target.h"
+
+struct procs;
+
+/* `adopt`: processes whose parent is us belong to the program, too (record_run). */
+int procs_new(struct target_shared *shared, bool adopt, struct procs **ret);
+void procs_free(struct procs *p);
+
+/* Puts a process (and the descendants it has) under watch. */
+int procs_add_root(struct procs *p, pid_t pid, uint64_t now_ns);
+
+/* The same for a root that has been probed already; takes over `remote`. */
+int procs_add_open(struct procs *p, struct remote *remote, uint64_t now_ns);
+
+/* One tick: notices births and deaths, probes, and looks at every Python process. */
+int procs_tick(struct procs *p, uint64_t now_ns);
+
+/* Writes open runs and fills in the counters. */
+void procs_flush(struct procs *p);
+
+/* Is this process still under watch? */
+bool procs_alive(const struct procs *p, pid_t pid);
+
+/* Someone was reaped or left: note its end now. */
+void procs_note_exit(struct procs *p, pid_t pid, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,285 @@
+/* The recording loop: launch or attach, tick, flush, reap, finish. */
+#include "record/record.h"
+
+#include "base/attr.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "record/facts.h"
+#include "record/launch.h"
+#include "record/procs.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#define FLUSH_NS      (NS_PER_SEC / 2)      /* what a crash of ours can lose */
+#define MAX_SLEEP_NS  (50 * NS_PER_MS)      /* so that a signal between check and sleep waits little */
+#define SPIN_BELOW_NS (20 * NS_PER_US)      /* shorter pauses than this cannot be slept */
+#define MAX_GAP_NS    (100 * NS_PER_MS)
+
+struct recorder {
+    const struct record_options *options;
+    struct format_writer *writer;
+    struct target_shared shared;
+    struct procs *procs;
+    struct record_stats stats;
+    struct record_result result;
+    pid_t root;
+    bool child;        /* root is our child: we reap it */
+    bool done;         /* the program has ended */
+    uint64_t start_ns, first_tick_ns, last_tick_ns, flush_ns;
+    uint64_t cpu_start_ns;
+    uint64_t rng;
+};
+
+static void account(struct recorder *r, const struct rusage *u)
+{
+    uint64_t *v = r->stats.value;
+    v[RECORD_STAT_USER_NS] +=
+        (uint64_t)u->ru_utime.tv_sec * NS_PER_SEC + (uint64_t)u->ru_utime.tv_usec * NS_PER_US;
+    v[RECORD_STAT_SYSTEM_NS] +=
+        (uint64_t)u->ru_stime.tv_sec * NS_PER_SEC + (uint64_t)u->ru_stime.tv_usec * NS_PER_US;
+    v[RECORD_STAT_PEAK_RSS_BYTES] =
+        max_u64(v[RECORD_STAT_PEAK_RSS_BYTES], (uint64_t)u->ru_maxrss * 1024);
+}
+
+/* Collects every child that has ended: the command itself and orphans handed to us. */
+static void reap(struct recorder *r)
+{
+    int status;
+    struct rusage usage;
+    pid_t pid;
+    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+        uint64_t now = clock_mono_ns();
+        account(r, &usage);
+        if (r->procs)
+            procs_note_exit(r->procs, pid, now);
+        if (pid != r->root)
+            continue;
+        r->done = true;
+        r->result.exit_status =
+            WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        r->stats.value[RECORD_STAT_ELAPSED_NS] = now - r->start_ns;
+        r->stats.value[RECORD_STAT_EXIT_STATUS] = (uint64_t)r->result.exit_status;
+    }
+}
+
+/* A uniform number in [0.5, 1.5) times the period: the mean is right, no rhythm to fall into. */
+static uint64_t jittered(struct recorder *r, uint64_t period)
+{
+    r->rng = r->rng * 6364136223846793005ull + 1442695040888963407ull;
+    return period / 2 + (uint64_t)((double)(r->rng >> 11) * 0x1p-53 * (double)period);
+}
+
+static void handle_signals(struct recorder *r)
+{
+    if (r->child) {
+        launch_forward_signals(r->root);
+        if (launch_take_child_event())
+            reap(r);
+    } else if (launch_take_stop_request()) {
+        r->result.interrupted = true;
+        r->done = true;
+    }
+}
+
+/* Sleeps until `due`, looking at signals on the way. */
+static void wait_until(struct recorder *r, uint64_t due)
+{
+    for (;;) {
+        handle_signals(r);
+        uint64_t now = clock_mono_ns();
+        if (r->done || now >= due)
+            return;
+        uint64_t until = min_u64(due, now + MAX_SLEEP_NS);
+        if (until - now < SPIN_BELOW_NS)
+            continue;
+        struct timespec ts = {(time_t)(until / NS_PER_SEC), (long)(until % NS_PER_SEC)};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+    }
+}
+
+static void update_stats(struct recorder *r, uint64_t now)
+{
+    uint64_t *v = r->stats.value;
+    v[RECORD_STAT_TICKS_REQUESTED] = v[RECORD_STAT_TICKS_TAKEN] + v[RECORD_STAT_TICKS_MISSED];
+    v[RECORD_STAT_SAMPLER_CPU_NS] = clock_ns(CLOCK_THREAD_CPUTIME_ID) - r->cpu_start_ns;
+    v[RECORD_STAT_WRITER_CPU_NS] = format_writer_cpu_ns(r->writer);
+    v[RECORD_STAT_SAMPLED_NS] = r->last_tick_ns - r->first_tick_ns;
+    if (!r->child)
+        v[RECORD_STAT_ELAPSED_NS] = now - r->start_ns;
+}
+
+static void flush(struct recorder *r, uint64_t now)
+{
+    procs_flush(r->procs);
+    update_stats(r, now);
+    format_writer_stats(r->writer, &r->stats);
+    int rc = format_writer_flush(r->writer);
+    if (rc < 0 && !r->result.write_error)
+        r->result.write_error = rc;
+    r->flush_ns = now;
+}
+
+static void tick(struct recorder *r, uint64_t now)
+{
+    if (!r->first_tick_ns)
+        r->first_tick_ns = now;
+    r->last_tick_ns = now;
+    r->stats.value[RECORD_STAT_TICKS_TAKEN]++;
+    procs_tick(r->procs, now);
+    if (now - r->flush_ns >= FLUSH_NS || format_writer_wants_flush(r->writer))
+        flush(r, now);
+}
+
+static void record_loop(struct recorder *r)
+{
+    const struct record_options *o = r->options;
+    uint64_t period = r->shared.period_ns;
+    uint64_t stop_at =
+        o->seconds > 0 ? r->start_ns + (uint64_t)(o->seconds * (double)NS_PER_SEC) : UINT64_MAX;
+    uint64_t due = clock_mono_ns();
+    while (!r->done) {
+        uint64_t now = clock_mono_ns();
+        if (now >= stop_at || r->result.write_error)
+            break;
+        tick(r, now);
+        if (!r->child && !procs_alive(r->procs, r->root))
+            break;
+        due += jittered(r, period);
+        now = clock_mono_ns();
+        if (now > due + period) { /* came too late for some: count them, do not pile up */
+            uint64_t missed = (now - due) / period;
+            r->stats.value[RECORD_STAT_TICKS_MISSED] += missed;
+            due += missed * period;
+        }
+        wait_until(r, min_u64(due, stop_at));
+    }
+}
+
+/* After the time is up, or the disk full: the program goes on, and its exit status is still owed. */
+static void wait_for_child(struct recorder *r)
+{
+    while (!r->done)
+        wait_until(r, clock_mono_ns() + MAX_SLEEP_NS);
+}
+
+static int begin(struct recorder *r, const struct record_options *o, const char *mode)
+{
+    r->options = o;
+    r->start_ns = clock_mono_ns();
+    r->rng = r->start_ns ^ (uint64_t)getpid() << 32;
+    struct format_writer_options wo = {.force = o->force, .clock_origin_ns = r->start_ns};
+    __builtin_memcpy(wo.run_id, o->run_id, sizeof wo.run_id);
+    int rc = format_writer_open(o->path, &wo, &r->writer);
+    if (rc < 0)
+        return rc;
+    facts_write(r->writer, o, mode);
+    r->shared = (struct target_shared){
+        .writer = r->writer,
+        .stats = &r->stats,
+        .origin_ns = r->start_ns,
+        .period_ns = (uint64_t)llround((double)NS_PER_SEC / o->hz),
+        .unsafe = o->unsafe_no_check,
+    };
+    r->shared.max_gap_ns = max_u64(MAX_GAP_NS, 20 * r->shared.period_ns);
+    r->stats.value[RECORD_STAT_RATE_MILLIHERTZ] = (uint64_t)llround(o->hz * 1000);
+    rc = target_shared_init(&r->shared);
+    if (rc == 0)
+        rc = procs_new(&r->shared, r->child, &r->procs);
+    return rc;
+}
+
+/* We open two small files per thread: as many as the system lets us. Called after the child was
+ * started, whose limits are its own affair. */
+static void raise_file_limit(void)
+{
+    struct rlimit l;
+    if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+        l.rlim_cur = l.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &l);
+    }
+}
+
+static void finish(struct recorder *r)
+{
+    uint64_t now = clock_mono_ns();
+    procs_flush(r->procs);
+    procs_free(r->procs);
+    r->procs = NULL;
+    update_stats(r, now);
+    format_writer_stats(r->writer, &r->stats);
+    int rc = format_writer_finish(r->writer);
+    if (rc < 0 && !r->result.write_error)
+        r->result.write_error = rc;
+    r->stats.value[RECORD_STAT_WRITE_ERROR] = r->result.write_error != 0;
+    r->result.stats = r->stats;
+}
+
+static void release(struct recorder *r)
+{
+    procs_free(r->procs);
+    format_writer_free(r->writer);
+    target_shared_release(&r->shared);
+}
+
+int record_run(const struct record_options *options, struct record_result *ret)
+{
+    struct recorder r = {.child = true};
+    int rc = begin(&r, options, "run");
+    if (rc == 0)
+        rc = launch_watch_signals(true);
+    if (rc == 0) {
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+        rc = launch_start(options->argv, &r.root, &r.result.exec_error);
+    }
+    if (rc < 0) {
+        release(&r);
+        return rc;
+    }
+    prctl(PR_SET_TIMERSLACK, 1);
+    raise_file_limit();
+    r.cpu_start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (r.result.exec_error) {
+        r.result.exit_status = r.result.exec_error == ENOENT ? 127 : 126;
+        r.done = true;
+    } else {
+        procs_add_root(r.procs, r.root, clock_mono_ns());
+        record_loop(&r);
+        if (r.result.write_error == 0 && !r.done)
+            flush(&r, clock_mono_ns());
+        wait_for_child(&r);
+    }
+    finish(&r);
+    *ret = r.result;
+    release(&r);
+    return 0;
+}
+
+int record_attach(const struct record_options *options, struct record_result *ret)
+{
+    struct recorder r = {.root = options->pid};
+    struct remote *remote = NULL;
+    int rc = remote_open(options->pid, &remote);
+    if (rc == 0)
+        rc = begin(&r, options, "attach");
+    if (rc == 0)
+        rc = launch_watch_signals(false);
+    if (rc < 0) {
+        remote_close(remote);
+        release(&r);
+        return rc;
+    }
+    prctl(PR_SET_TIMERSLACK, 1);
+    raise_file_limit();
+    r.cpu_start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    rc = procs_add_open(r.procs, remote, clock_mono_ns());
+    if (rc == 0)
+        record_loop(&r);
+    finish(&r);
+    *ret = r.result;
+    release(&r);
+    return rc;
+}

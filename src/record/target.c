@@ -1,0 +1,393 @@
+/* Samples of one process, run-length encoded per thread.
+ *
+ * A thread has at most one open run: the stack and state it was last seen with, and for how long. A
+ * sample that agrees makes it longer; one that does not closes it into the file. Time is charged
+ * backwards: a sample stands for the gap since the look before it. */
+#include "record/target.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/idxmap.h"
+#include "base/vec.h"
+#include "record/threadstate.h"
+
+#include <string.h>
+
+enum {
+    MAX_THREAD_NAME = 256,
+    REFRESH_TICKS = 16,        /* the thread list is read anew this often at least */
+    QUIET_CHECK_THREADS = 4,   /* with more threads than this, sleeping ones are told apart first */
+};
+/* Names are given after a thread has started: ask soon, then seldom. */
+#define NAME_FIRST_NS (20 * NS_PER_MS)
+#define NAME_MAX_NS   (10 * NS_PER_SEC)
+#define STATE_MIN_NS  (50 * NS_PER_US) /* above 20 kHz the state is asked for less often than the stack */
+
+struct track {
+    uint32_t serial; /* of the remote thread */
+    uint32_t id;     /* in the file */
+    bool seen;
+    struct threadstate os;
+    VEC(uint32_t) nodes; /* trie nodes of the last stack, root first */
+    uint64_t last_ns;    /* of the last sample */
+    uint64_t state_ns;   /* when `os_state` was read */
+    unsigned os_state;
+    bool asleep;          /* blocked when last looked at: worth the cheap question first */
+    struct record_sample run; /* count 0: none */
+    uint64_t name_due_ns, name_wait_ns;
+    char name[MAX_THREAD_NAME];
+};
+
+struct target {
+    struct target_shared *shared;
+    struct remote *remote; /* owned */
+    uint32_t process;
+    VEC(struct track *) tracks; /* in the order of the remote's threads */
+    VEC(uint32_t) code_ids;     /* remote code index -> file id, 0 = not yet */
+    unsigned ticks_to_refresh;
+};
+
+/* ---- code objects of all processes, once each ---- */
+
+struct code_ids {
+    VEC(struct record_code) codes; /* content; the id is the index + first */
+    VEC(uint32_t) ids;
+    struct idxmap map;
+};
+
+static uint32_t intern_code(struct target_shared *s, const struct record_code *code)
+{
+    struct code_ids *c = s->codes;
+    uint32_t hash = hash_bytes(code, sizeof *code), at;
+    IDXMAP_FIND(&c->map, hash, i, !memcmp(&c->codes.data[i], code, sizeof *code), at);
+    if (at != IDXMAP_NONE)
+        return c->ids.data[at];
+    at = (uint32_t)c->codes.len;
+    struct record_code *slot = vec_push(&c->codes);
+    uint32_t *id = slot ? vec_push(&c->ids) : NULL;
+    if (!id || idxmap_insert(&c->map, hash, at) < 0)
+        return RECORD_CODE_UNKNOWN;
+    *slot = *code;
+    *id = format_writer_code(s->writer, code);
+    return *id;
+}
+
+static uint32_t special_code(struct target_shared *s, const char *name)
+{
+    struct record_code code = {
+        .name = format_writer_string(s->writer, name, strlen(name)),
+        .flags = RECORD_CODE_SPECIAL,
+    };
+    return intern_code(s, &code);
+}
+
+int target_shared_init(struct target_shared *s)
+{
+    s->codes = calloc(1, sizeof *s->codes);
+    if (!s->codes)
+        return E_NOMEM;
+    s->moving_code = special_code(s, "<moving>");
+    s->unreadable_code = special_code(s, "<unreadable>");
+    return 0;
+}
+
+void target_shared_release(struct target_shared *s)
+{
+    if (!s->codes)
+        return;
+    vec_release(&s->codes->codes);
+    vec_release(&s->codes->ids);
+    idxmap_release(&s->codes->map);
+    free(s->codes);
+    s->codes = NULL;
+}
+
+/* ---- threads ---- */
+
+static void close_run(struct target *t, struct track *k)
+{
+    if (k->run.count)
+        format_writer_sample(t->shared->writer, &k->run);
+    k->run.count = 0;
+}
+
+static void track_free(struct target *t, struct track *k)
+{
+    close_run(t, k);
+    threadstate_close(&k->os);
+    vec_release(&k->nodes);
+    free(k);
+}
+
+static void write_thread(struct target *t, const struct track *k, const struct remote_thread *r,
+                         uint64_t start_ns)
+{
+    struct format_writer *w = t->shared->writer;
+    struct record_thread record = {
+        .id = k->id,
+        .process = t->process,
+        .tid = r->tid,
+        .name = format_writer_string(w, k->name, strlen(k->name)),
+        .ident = r->ident,
+        .interpreter = r->interpreter,
+        .start_ns = start_ns,
+    };
+    format_writer_thread(w, &record);
+}
+
+static struct track *track_new(struct target *t, const struct remote_thread *r, uint64_t now_ns)
+{
+    struct track *k = calloc(1, sizeof *k);
+    if (!k)
+        return NULL;
+    k->serial = r->serial;
+    k->id = t->shared->next_thread++;
+    threadstate_open(&k->os, remote_pid(t->remote), r->tid);
+    k->name_wait_ns = NAME_FIRST_NS;
+    k->name_due_ns = now_ns + NAME_FIRST_NS;
+    t->shared->stats->value[RECORD_STAT_THREADS_SEEN]++;
+    write_thread(t, k, r, now_ns - t->shared->origin_ns);
+    return k;
+}
+
+static void update_name(struct target *t, size_t index, struct track *k, uint64_t now_ns)
+{
+    if (now_ns < k->name_due_ns)
+        return;
+    k->name_due_ns = now_ns + k->name_wait_ns;
+    k->name_wait_ns = min_u64(k->name_wait_ns * 2, NAME_MAX_NS);
+    char name[MAX_THREAD_NAME];
+    if (!remote_thread_name(t->remote, index, name, sizeof name) || !strcmp(name, k->name))
+        return;
+    memcpy(k->name, name, sizeof name);
+    write_thread(t, k, remote_thread(t->remote, index), now_ns - t->shared->origin_ns);
+}
+
+/* Brings the tracks into step with the remote's threads: tracks[i] belongs to thread i. */
+static int align_tracks(struct target *t, uint64_t now_ns)
+{
+    size_t n = remote_thread_count(t->remote);
+    VEC(struct track *) next = {0};
+    if (!vec_reserve(&next, n))
+        return E_NOMEM;
+    for (size_t i = 0; i < t->tracks.len; i++)
+        t->tracks.data[i]->seen = false;
+    size_t hint = 0;
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        const struct remote_thread *r = remote_thread(t->remote, i);
+        struct track *k = NULL;
+        for (size_t j = 0; j < t->tracks.len && !k; j++) {
+            struct track *candidate = t->tracks.data[(hint + j) % t->tracks.len];
+            if (candidate->serial == r->serial) {
+                k = candidate;
+                hint += j + 1;
+            }
+        }
+        if (!k)
+            k = track_new(t, r, now_ns);
+        if (!k) {
+            rc = E_NOMEM;
+            break;
+        }
+        k->seen = true;
+        next.data[next.len++] = k;
+    }
+    for (size_t i = 0; i < t->tracks.len; i++)
+        if (!t->tracks.data[i]->seen)
+            track_free(t, t->tracks.data[i]);
+    free(t->tracks.data);
+    memcpy(&t->tracks, &next, sizeof next);
+    return rc;
+}
+
+/* ---- stacks ---- */
+
+static uint32_t code_id(struct target *t, uint32_t index)
+{
+    if (index == REMOTE_CODE_UNREADABLE)
+        return t->shared->unreadable_code;
+    while (t->code_ids.len <= index)
+        if (!vec_push(&t->code_ids))
+            return RECORD_CODE_UNKNOWN;
+    uint32_t *id = &t->code_ids.data[index];
+    if (!*id) {
+        struct format_writer *w = t->shared->writer;
+        const struct remote_code *c = remote_code(t->remote, index);
+        if (!c) /* replaced meanwhile */
+            return RECORD_CODE_UNKNOWN;
+        struct record_code code = {
+            .name = format_writer_string(w, c->name, strlen(c->name)),
+            .qualname = format_writer_string(w, c->qualname, strlen(c->qualname)),
+            .file = format_writer_string(w, c->file, strlen(c->file)),
+            .first_line = c->first_line,
+        };
+        *id = intern_code(t->shared, &code);
+    }
+    return *id;
+}
+
+/* The trie node of a sample. Frames shared with the thread's last sample keep their nodes. */
+static uint32_t stack_node(struct target *t, struct track *k, const struct remote_sample *s)
+{
+    struct format_writer *w = t->shared->writer;
+    size_t keep = min_u64(s->shared, k->nodes.len);
+    k->nodes.len = keep;
+    uint32_t parent = keep ? k->nodes.data[keep - 1] : RECORD_STACK_ROOT;
+    for (size_t i = keep; i < s->depth; i++) {
+        const struct remote_frame *f = &s->frames[s->depth - 1 - i];
+        struct record_stack node = {
+            .parent = parent,
+            .code = code_id(t, f->code),
+            .line = f->line > 0 ? (uint32_t)f->line : 0,
+        };
+        parent = format_writer_stack(w, &node);
+        uint32_t *slot = vec_push(&k->nodes);
+        if (!slot)
+            return RECORD_STACK_ROOT;
+        *slot = parent;
+    }
+    if (s->moving) {
+        struct record_stack node = {.parent = parent, .code = t->shared->moving_code};
+        return format_writer_stack(w, &node);
+    }
+    return parent;
+}
+
+static void extend_run(struct target *t, struct track *k, uint32_t stack, unsigned state,
+                       uint64_t now_ns)
+{
+    struct target_shared *s = t->shared;
+    uint64_t gap = k->last_ns ? now_ns - k->last_ns : s->period_ns;
+    gap = min_u64(gap, s->max_gap_ns);
+    k->last_ns = now_ns;
+    s->stats->value[RECORD_STAT_SAMPLES]++;
+    if (k->run.count && k->run.stack == stack && k->run.state == state &&
+        k->run.count < UINT32_MAX) {
+        k->run.count++;
+        k->run.duration_ns += gap;
+        return;
+    }
+    close_run(t, k);
+    uint64_t end = now_ns - s->origin_ns;
+    k->run = (struct record_sample){
+        .thread = k->id,
+        .stack = stack,
+        .state = state,
+        .count = 1,
+        .start_ns = end > gap ? end - gap : 0,
+        .duration_ns = gap,
+    };
+}
+
+static unsigned state_bits(struct target *t, size_t index, struct track *k,
+                           const struct remote_sample *s, uint64_t now_ns)
+{
+    if (now_ns - k->state_ns >= STATE_MIN_NS) {
+        uint64_t begin = 0, end = 0;
+        remote_gil_range(t->remote, index, &begin, &end);
+        k->os_state = threadstate_read(&k->os, begin, end);
+        k->state_ns = now_ns;
+    }
+    unsigned state = k->os_state;
+    if (s->holds_gil)
+        state |= RECORD_HOLDS_GIL;
+    if (s->moving)
+        state |= RECORD_MOVING;
+    if (s->damaged)
+        state |= RECORD_DAMAGED;
+    return state;
+}
+
+/* A thread that was blocked and has not had a CPU since is exactly where it was. */
+static bool still_asleep(struct target *t, struct track *k)
+{
+    return t->tracks.len > QUIET_CHECK_THREADS && k->run.count && k->asleep &&
+           threadstate_slept(&k->os);
+}
+
+static int sample_thread(struct target *t, size_t index, uint64_t now_ns)
+{
+    struct track *k = t->tracks.data[index];
+    if (still_asleep(t, k)) {
+        extend_run(t, k, k->run.stack, k->run.state, now_ns);
+        return 0;
+    }
+    struct remote_sample s;
+    int rc = remote_sample_thread(t->remote, index, &s);
+    if (rc < 0)
+        return rc;
+    uint64_t *stats = t->shared->stats->value;
+    stats[RECORD_STAT_SAMPLES_RETRIED] += s.tries > 1;
+    stats[RECORD_STAT_SAMPLES_MARKED] += s.moving;
+    stats[RECORD_STAT_SAMPLES_DAMAGED] += s.damaged;
+    unsigned state = state_bits(t, index, k, &s, now_ns);
+    k->asleep = !(state & (RECORD_ON_CPU | RECORD_HOLDS_GIL | RECORD_MOVING));
+    if (s.depth == 0 && !s.moving) { /* no Python code: a thread about to start or to end */
+        close_run(t, k);
+        k->nodes.len = 0;
+        k->last_ns = now_ns;
+        return 0;
+    }
+    uint32_t stack = s.unchanged && k->run.count && !(k->run.state & RECORD_MOVING) && !s.moving
+                         ? k->run.stack
+                         : stack_node(t, k, &s);
+    extend_run(t, k, stack, state, now_ns);
+    update_name(t, index, k, now_ns);
+    return 0;
+}
+
+int target_new(struct target_shared *shared, struct remote *remote, uint32_t process_id,
+               struct target **ret)
+{
+    struct target *t = calloc(1, sizeof *t);
+    if (!t)
+        return E_NOMEM;
+    t->shared = shared;
+    t->remote = remote;
+    t->process = process_id;
+    remote_set_unsafe(remote, shared->unsafe);
+    *ret = t;
+    return 0;
+}
+
+int target_sample(struct target *t, uint64_t now_ns)
+{
+    if (t->ticks_to_refresh == 0 || remote_threads_may_have_changed(t->remote)) {
+        int rc = remote_refresh_threads(t->remote);
+        if (rc == 0)
+            rc = align_tracks(t, now_ns);
+        if (rc < 0)
+            return rc;
+        t->ticks_to_refresh = REFRESH_TICKS;
+    }
+    t->ticks_to_refresh--;
+    for (size_t i = 0; i < t->tracks.len; i++) {
+        int rc = sample_thread(t, i, now_ns);
+        if (rc == E_NOTREADY || rc == E_BADMEM) {
+            t->shared->stats->value[RECORD_STAT_SAMPLES_FAILED]++;
+            t->ticks_to_refresh = 0; /* that thread has ended */
+        } else if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+void target_flush(struct target *t)
+{
+    for (size_t i = 0; i < t->tracks.len; i++)
+        close_run(t, t->tracks.data[i]);
+}
+
+void target_free(struct target *t)
+{
+    if (!t)
+        return;
+    for (size_t i = 0; i < t->tracks.len; i++)
+        track_free(t, t->tracks.data[i]);
+    vec_release(&t->tracks);
+    vec_release(&t->code_ids);
+    remote_close(t->remote);
+    free(t);
+}

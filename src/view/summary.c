@@ -1,0 +1,148 @@
+/* The summary after a recording. Text only: scripts have `report --json`. */
+#include "view/summary.h"
+
+#include "analysis/rows.h"
+#include "analysis/select.h"
+#include "base/err.h"
+#include "view/run.h"
+#include "view/text.h"
+#include "view/units.h"
+
+#include <string.h>
+
+enum {
+    SUMMARY_ROWS = 5,
+    SUMMARY_MIN_SAMPLES = 20, /* below that, shares mean nothing */
+};
+
+static double stat_seconds(const struct profile *p, enum record_stat stat)
+{
+    double ns = view_run_stat(p, stat);
+    return ns < 0 ? 0 : ns / 1e9;
+}
+
+static void bold(const struct view_style *style, FILE *out, const char *text)
+{
+    fprintf(out, style->colour ? "\x1b[1m%s\x1b[0m" : "%s", text);
+}
+
+/* "function  file:line" of a row, with the path shortened to fit the line. */
+static void print_row(const struct analysis_rows *rows, uint32_t index, FILE *out, unsigned width)
+{
+    const struct analysis_row *row = &rows->row[index];
+    double share = rows->weights->total.weight
+                       ? (double)row->self.weight / (double)rows->weights->total.weight
+                       : 0;
+    double error = analysis_share_error(share, rows->weights->total.samples);
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    view_text_escape(&text, row->name.text, row->name.len);
+    if (row->file.len) {
+        buf_puts(&text, "  ");
+        view_text_escape(&text, row->file.text, row->file.len);
+        buf_printf(&text, ":%u", row->line);
+    }
+    struct buf fitted;
+    buf_init(&fitted, 1 << 20);
+    view_text_fit(&fitted, (const char *)text.data, text.len, width ? width - 18 : SIZE_MAX,
+                  VIEW_CUT_MIDDLE);
+    fprintf(out, "  %5.1f %% ", 100 * share);
+    if (error >= 1)
+        fprintf(out, "± %-4.1f", error);
+    else
+        fputs("      ", out);
+    fprintf(out, " %s\n", buf_cstr(&fitted));
+    buf_release(&text);
+    buf_release(&fitted);
+}
+
+static int print_hottest(const struct analysis_weights *weights, enum analysis_by by, FILE *out,
+                         unsigned width)
+{
+    struct analysis_rows rows;
+    int rc = analysis_rows_init(weights, by, &rows);
+    if (rc < 0)
+        return rc;
+    struct analysis_select select = {.sort = ANALYSIS_SORT_SELF, .limit = SUMMARY_ROWS};
+    struct analysis_selection selection;
+    rc = analysis_selection_init(&rows, &select, &selection);
+    if (rc == 0) {
+        for (size_t i = 0; i < selection.count; i++)
+            if (rows.row[selection.row[i]].self.weight)
+                print_row(&rows, selection.row[i], out, width);
+        analysis_selection_release(&selection);
+    }
+    analysis_rows_release(&rows);
+    return rc;
+}
+
+static void print_cost(const struct profile *p, FILE *out)
+{
+    struct view_units_text elapsed = view_units_seconds(stat_seconds(p, RECORD_STAT_ELAPSED_NS));
+    double cpu = stat_seconds(p, RECORD_STAT_USER_NS) + stat_seconds(p, RECORD_STAT_SYSTEM_NS);
+    fprintf(out, "%s elapsed", elapsed.text);
+    if (cpu > 0)
+        fprintf(out, ", %s CPU", view_units_seconds(cpu).text);
+    double rss = view_run_stat(p, RECORD_STAT_PEAK_RSS_BYTES);
+    if (rss > 0)
+        fprintf(out, ", %s peak memory", view_units_bytes(rss).text);
+    double processes = view_run_stat(p, RECORD_STAT_PROCESSES_SEEN);
+    double python = view_run_stat(p, RECORD_STAT_PROCESSES_PYTHON);
+    double threads = view_run_stat(p, RECORD_STAT_THREADS_SEEN);
+    fprintf(out, ", %.0f process%s", processes, processes == 1 ? "" : "es");
+    if (python != processes)
+        fprintf(out, " (%.0f Python)", python);
+    fprintf(out, ", %.0f Python thread%s\n", threads, threads == 1 ? "" : "s");
+}
+
+static void print_sampling(const struct profile *p, const struct analysis_weights *w, FILE *out)
+{
+    double cpu =
+        stat_seconds(p, RECORD_STAT_SAMPLER_CPU_NS) + stat_seconds(p, RECORD_STAT_WRITER_CPU_NS);
+    double rate = view_run_achieved_hz(p);
+    fprintf(out, "%s samples", view_units_count(w->recorded_samples).text);
+    if (rate > 0)
+        fprintf(out, " at %.0f Hz", rate);
+    fprintf(out, ", %s CPU of our own", view_units_seconds(cpu).text);
+    struct buf losses;
+    buf_init(&losses, 1 << 16);
+    view_run_losses(p, w->damaged_chunks, &losses);
+    if (losses.len)
+        fprintf(out, "; %s", buf_cstr(&losses));
+    fputc('\n', out);
+    buf_release(&losses);
+}
+
+int view_summary_print(const struct profile *p, const char *path, FILE *out,
+                       struct view_style style)
+{
+    struct analysis_query query = {.metric = &ANALYSIS_METRICS[0]};
+    struct analysis_weights weights;
+    int rc = analysis_weights_init(p, &query, &weights);
+    if (rc < 0)
+        return rc;
+    struct buf command;
+    buf_init(&command, 1 << 20);
+    view_run_command(p, &command);
+    fputs("\n", out);
+    bold(&style, out, "pyrometer");
+    fprintf(out, ": %.*s\n", style.width ? (int)style.width * 2 : 400, buf_cstr(&command));
+    buf_release(&command);
+    print_cost(p, out);
+    print_sampling(p, &weights, out);
+    if (weights.total.samples >= SUMMARY_MIN_SAMPLES) {
+        bold(&style, out, "hottest functions");
+        fputs(" (own share of wall time)\n", out);
+        rc = print_hottest(&weights, ANALYSIS_BY_FUNCTION, out, style.width);
+        bold(&style, out, "hottest lines");
+        fputs("\n", out);
+        if (rc == 0)
+            rc = print_hottest(&weights, ANALYSIS_BY_LINE, out, style.width);
+    } else {
+        fputs("too short to sample: try --sample=10000, or a longer run\n", out);
+    }
+    fprintf(out, "recorded in %s\n", path);
+    fputs("next: pyrometer report, pyrometer report --by line, pyrometer export collapsed\n", out);
+    analysis_weights_release(&weights);
+    return rc;
+}
