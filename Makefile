@@ -71,4 +71,4 @@ $(VENV)/ready: tests/e2e/requirements.txt | setup-test
 
 clean:
 	@rm -rf build-*
-	@if [ -d $(BUILD) ]; then find $(BUILD) -mindepth 1 -maxdepth 1 ! -name pythons ! -name venv -exec rm -rf {} +; fi
+	@if [ -d $(BUILD) ]; then find $(BUILD) -mindepth 1 -maxdepth 1 ! -name pythons ! -name '*venv*' -exec rm -rf {} +; fi

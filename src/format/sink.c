@@ -67,7 +67,7 @@ static int write_chunk(struct sink *s, struct job *job)
         r = io_write_all(s->fd, (uint8_t *)&h + done, sizeof h - done);
         done = sizeof h;
     }
-    if (r == 0)
+    if (r == 0 && stored_len)
         r = io_write_all(s->fd, stored + (done - sizeof h), stored_len - (done - sizeof h));
     if (r == 0)
         s->sequence++;

@@ -22,6 +22,7 @@ enum {
 #define LATER_NS       (5 * NS_PER_MS)   /* has it become another program? */
 #define REPROBE_NS     (NS_PER_SEC / 2)  /* has it loaded an interpreter meanwhile? */
 #define SCAN_NS        (NS_PER_SEC)      /* safety net for births that were missed */
+#define BIRTHS_NS      (NS_PER_MS / 4)   /* births are looked for no more often than this */
 
 /* Which program a process runs: tells exec. */
 struct image {
@@ -45,6 +46,7 @@ struct procs {
     bool adopt;
     int loadavg_fd;
     uint64_t last_pid; /* youngest number seen */
+    uint64_t births_ns; /* when it was looked at */
     uint64_t scan_ns;
     uint32_t next_id;
     VEC(struct proc *) list;  /* those alive, as far as we know */
@@ -312,7 +314,10 @@ static void look_at(struct procs *p, struct proc *c, uint64_t now_ns)
 
 int procs_tick(struct procs *p, uint64_t now_ns)
 {
-    notice_births(p, now_ns);
+    if (now_ns - p->births_ns >= BIRTHS_NS) {
+        notice_births(p, now_ns);
+        p->births_ns = now_ns;
+    }
     size_t kept = 0;
     for (size_t i = 0; i < p->list.len; i++) {
         struct proc *c = p->list.data[i];

@@ -15,9 +15,10 @@
 
 enum {
     MAX_THREAD_NAME = 256,
-    REFRESH_TICKS = 16,        /* the thread list is read anew this often at least */
     QUIET_CHECK_THREADS = 4,   /* with more threads than this, sleeping ones are told apart first */
 };
+#define LIST_CHECK_NS   (NS_PER_MS / 4)  /* new threads are looked for no more often than this */
+#define LIST_REFRESH_NS (16 * NS_PER_MS) /* and the whole list is read anew this often at least */
 /* Names are given after a thread has started: ask soon, then seldom. */
 #define NAME_FIRST_NS (20 * NS_PER_MS)
 #define NAME_MAX_NS   (10 * NS_PER_SEC)
@@ -44,7 +45,8 @@ struct target {
     uint32_t process;
     VEC(struct track *) tracks; /* in the order of the remote's threads */
     VEC(uint32_t) code_ids;     /* remote code index -> file id, 0 = not yet */
-    unsigned ticks_to_refresh;
+    uint64_t list_ns;    /* when the thread list was last known to be good */
+    uint64_t refresh_ns; /* when it was last read; 0: read it now */
 };
 
 /* ---- code objects of all processes, once each ---- */
@@ -351,22 +353,30 @@ int target_new(struct target_shared *shared, struct remote *remote, uint32_t pro
     return 0;
 }
 
+/* Sees to it that the tracks are those of the threads there are now. */
+static int update_threads(struct target *t, uint64_t now_ns)
+{
+    bool due = now_ns - t->refresh_ns >= LIST_REFRESH_NS;
+    if (!due && now_ns - t->list_ns < LIST_CHECK_NS)
+        return 0;
+    t->list_ns = now_ns;
+    if (!due && !remote_threads_may_have_changed(t->remote))
+        return 0;
+    t->refresh_ns = now_ns;
+    int rc = remote_refresh_threads(t->remote);
+    return rc < 0 ? rc : align_tracks(t, now_ns);
+}
+
 int target_sample(struct target *t, uint64_t now_ns)
 {
-    if (t->ticks_to_refresh == 0 || remote_threads_may_have_changed(t->remote)) {
-        int rc = remote_refresh_threads(t->remote);
-        if (rc == 0)
-            rc = align_tracks(t, now_ns);
-        if (rc < 0)
-            return rc;
-        t->ticks_to_refresh = REFRESH_TICKS;
-    }
-    t->ticks_to_refresh--;
+    int rc = update_threads(t, now_ns);
+    if (rc < 0)
+        return rc;
     for (size_t i = 0; i < t->tracks.len; i++) {
-        int rc = sample_thread(t, i, now_ns);
+        rc = sample_thread(t, i, now_ns);
         if (rc == E_NOTREADY || rc == E_BADMEM) {
             t->shared->stats->value[RECORD_STAT_SAMPLES_FAILED]++;
-            t->ticks_to_refresh = 0; /* that thread has ended */
+            t->refresh_ns = 0; /* that thread has ended */
         } else if (rc < 0) {
             return rc;
         }

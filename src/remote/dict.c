@@ -1,11 +1,11 @@
 /* Dicts and instance attributes read from outside.
  *
- * A key is found by going over all entries: the hash of a str depends on a secret of the target. The
- * keys of many entries are fetched by one call, so even a large sys.modules costs few of them. The
- * hash of an int is known, which saves reading its keys at all.
+ * A key is found by going over all entries: the hash of a str depends on a secret of the target.
+ * The keys of many entries are fetched by one call, so even a large sys.modules costs few of them.
+ * The hash of an int is known, which saves reading its keys at all.
  *
- * A table is keys (PyDictKeysObject: a header, an index, the entries) and values: in the entries, or,
- * where instances of one class share their keys, in an array of their own ("split"). */
+ * A table is keys (PyDictKeysObject: a header, an index, the entries) and values: in the entries,
+ * or, where instances of one class share their keys, in an array of their own ("split"). */
 #include "remote/object.h"
 
 #include "base/err.h"
@@ -15,11 +15,11 @@
 enum {
     KEYS_HEAD_MAX = 64,
     MAX_LOG2_SIZE = 40,
-    SPLIT_MAX = 1024,          /* entries of a split table; CPython stops at 30 (before 3.11: more) */
-    GENERAL_ENTRY = 24,        /* hash, key, value */
-    UNICODE_ENTRY = 16,        /* key, value */
-    VALUES_HEAD = 8,           /* 3.13+: capacity, size, embedded, valid; then room up to the values */
-    VALUES_VALID = 3,          /* the byte in it that says whether the values are in use */
+    SPLIT_MAX = 1024,   /* entries of a split table; CPython stops at 30 (before 3.11: more) */
+    GENERAL_ENTRY = 24, /* hash, key, value */
+    UNICODE_ENTRY = 16, /* key, value */
+    VALUES_HEAD = 8,    /* 3.13+: capacity, size, embedded, valid; then room up to the values */
+    VALUES_VALID = 3,   /* the byte in it that says whether the values are in use */
     STR_HEAD_MAX = 64,
     WORD = 8,
 };
@@ -33,10 +33,22 @@ static uint32_t values_offset(const struct remote *r)
     return r->layout.dict_kind == PYL_DICT_INLINE_313 ? VALUES_HEAD : 0;
 }
 
-/* Bytes of the index for a table of 2^log2 slots, where the header does not tell. */
+/* Values there can be: keys that the class got later have no room in older instances. */
+static uint64_t values_capacity(const struct remote *r, uint64_t values)
+{
+    uint8_t capacity = 0;
+    if (!values_offset(r))
+        return SPLIT_MAX;
+    return mem_read(&r->mem, values - VALUES_HEAD, &capacity, 1) == 0 ? capacity : 0;
+}
+
+/* Bytes of the index of a table, where the header does not tell. */
 static uint64_t index_bytes(uint64_t size)
 {
-    return size <= 0xff ? size : size <= 0xffff ? 2 * size : size <= 0xffffffff ? 4 * size : 8 * size;
+    return size <= 0xff         ? size
+           : size <= 0xffff     ? 2 * size
+           : size <= 0xffffffff ? 4 * size
+                                : 8 * size;
 }
 
 /* The table of keys at `keys`; `values` is the address of the first value, or 0. */
@@ -66,8 +78,10 @@ static int open_keys(const struct remote *r, uint64_t keys, uint64_t values,
         index = index_bytes(size);
     }
     uint64_t count = field_u64(head, l->dictkeys.nentries);
-    if (count > size || (values && count > SPLIT_MAX))
+    if (count > size)
         return E_BADMEM;
+    if (values)
+        count = min_u64(count, values_capacity(r, values));
     bool hashed = l->dictkeys.kind == PYL_NONE || head[l->dictkeys.kind] == 0;
     *ret = (struct object_dict){
         .entries = keys + l->dictkeys.indices + index,
@@ -123,8 +137,7 @@ static bool load_chunk(const struct remote *r, struct object_dict_cursor *c)
     return true;
 }
 
-bool object_dict_next(const struct remote *r, struct object_dict_cursor *c,
-                      struct object_item *ret)
+bool object_dict_next(const struct remote *r, struct object_dict_cursor *c, struct object_item *ret)
 {
     for (;;) {
         if (c->at == c->have && !load_chunk(r, c))
@@ -241,7 +254,8 @@ bool object_dict_find_int(const struct remote *r, const struct object_dict *d, u
 
 /* ---- instances ---- */
 
-/* A dict pointer at tp_dictoffset; below zero it counts from the end of an object of variable size. */
+/* A dict pointer at tp_dictoffset; below zero it counts from the end of an object of variable size.
+ */
 static int open_dict_at_offset(const struct remote *r, uint64_t addr,
                                const struct object_type *type, struct object_dict *ret)
 {
@@ -311,10 +325,7 @@ static int open_managed(const struct remote *r, uint64_t addr, const struct obje
             return rc;
         if (!head[VALUES_VALID])
             break;
-        rc = open_class_keys(r, type, addr + (uint64_t)type->basicsize + VALUES_HEAD, ret);
-        if (rc == 0)
-            ret->count = min_u64(ret->count, head[0]); /* keys added since have no room here */
-        return rc;
+        return open_class_keys(r, type, addr + (uint64_t)type->basicsize + VALUES_HEAD, ret);
     }
     return object_dict_open(r, dict, ret);
 }

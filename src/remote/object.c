@@ -7,9 +7,9 @@
 #include <string.h>
 
 enum {
-    HEAD_MAX = 128,       /* bytes of the fixed part of any object that is read at once */
-    TYPE_HEAD_MAX = 512,  /* of a type */
-    PAGE = 4096,          /* a text without a length is read up to the end of its page */
+    HEAD_MAX = 128,      /* bytes of the fixed part of any object that is read at once */
+    TYPE_HEAD_MAX = 512, /* of a type */
+    PAGE = 4096,         /* a text without a length is read up to the end of its page */
 };
 #define MAX_LENGTH (1ull << 40) /* of anything: no object is larger */
 
@@ -235,8 +235,8 @@ int object_read_int(const struct remote *r, uint64_t addr, struct object_int *re
 {
     const struct pylayout *l = &r->layout;
     uint64_t word;
-    int rc = mem_plausible(addr) ? mem_read_ptr(&r->mem, addr + l->long_.size_or_tag, &word)
-                                 : E_BADMEM;
+    int rc =
+        mem_plausible(addr) ? mem_read_ptr(&r->mem, addr + l->long_.size_or_tag, &word) : E_BADMEM;
     if (rc < 0)
         return rc;
     struct object_int n = {0};

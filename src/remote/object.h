@@ -1,8 +1,9 @@
 /* Python objects read from outside. Inside src/remote only.
  *
- * Every address may be garbage and every object may change or die while it is read, so each function
- * checks the type it expects, bounds each length by a named maximum, and fails instead of guessing.
- * What comes out is a value that the target's memory held, not a promise that it is still there. */
+ * Every address may be garbage and every object may change or die while it is read, so each
+ * function checks the type it expects, bounds each length by a named maximum, and fails instead of
+ * guessing. What comes out is a value that the target's memory held, not a promise that it is still
+ * there. */
 #ifndef PYROMETER_REMOTE_OBJECT_H
 #define PYROMETER_REMOTE_OBJECT_H
 
@@ -11,8 +12,8 @@
 struct buf;
 
 enum {
-    OBJECT_TYPE_NAME_MAX = 128,    /* bytes of tp_name that are kept */
-    OBJECT_INT_DIGITS_MAX = 20,    /* 30-bit digits of an int that are read */
+    OBJECT_TYPE_NAME_MAX = 128,        /* bytes of tp_name that are kept */
+    OBJECT_INT_DIGITS_MAX = 20,        /* 30-bit digits of an int that are read */
     OBJECT_DICT_ENTRIES_MAX = 1 << 20, /* entries of a dict that are looked at */
 };
 

@@ -607,11 +607,11 @@ static bool over_edges(struct remote *r, const walked_vec *stack, enum edge_act 
     return true;
 }
 
-/* Looks again until two looks agree. The first look is in t->now. */
-static int settle(struct remote *r, struct thread *t, uint64_t now_ns, struct remote_sample *s)
+/* Looks again until two looks agree. The first look is in t->now, if it was a `whole` walk. */
+static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_ns,
+                  struct remote_sample *s)
 {
     struct checks *checks = &r->checks->c;
-    bool whole = t->now.len > 0; /* t->now is a whole walk */
     bool checked = false;        /* its code objects were checked since it was first seen */
     unsigned agreed = 1;
     edges_next_round(&r->edges);
@@ -695,7 +695,7 @@ int remote_sample_thread(struct remote *r, size_t index, struct remote_sample *r
         meet_codes(r, &t->now, now_ns);
         rc = accept(r, t, now_ns, &s);
     } else {
-        rc = settle(r, t, now_ns, &s);
+        rc = settle(r, t, rc == 0, now_ns, &s);
     }
     if (rc < 0)
         return rc;

@@ -1,5 +1,7 @@
 """Which CPythons the tests run over, and how the two tiers differ. See harness.py for the rest."""
 import os
+import pathlib
+import tempfile
 
 import pytest
 
@@ -78,11 +80,37 @@ def target():
         one.__exit__()
 
 
+def has_runs_above(folder):
+    """Is there a .pyrometer in the folder or above it, which would catch the recordings?"""
+    folder = os.path.abspath(folder)
+    while True:
+        if os.path.isdir(os.path.join(folder, ".pyrometer")):
+            return True
+        if folder == "/":
+            return False
+        folder = os.path.dirname(folder)
+
+
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
-    """Recordings without -o go to the working directory's .pyrometer: each test has its own."""
+    """Recordings without -o go to the nearest .pyrometer: each test has its own."""
+    if has_runs_above(tmp_path):
+        (tmp_path / ".pyrometer").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PYROMETER_UNSAFE_NO_CHECK", raising=False)
+
+
+@pytest.fixture
+def virgin(monkeypatch):
+    """A working directory with no .pyrometer in it or above it."""
+    for parent in (tempfile.gettempdir(), "/var/tmp", "/dev/shm"):
+        if os.access(parent, os.W_OK) and not has_runs_above(parent):
+            with tempfile.TemporaryDirectory(dir=parent) as folder:
+                monkeypatch.chdir(folder)
+                yield pathlib.Path(folder)
+                monkeypatch.chdir("/")
+            return
+    pytest.skip("every temporary folder here has a .pyrometer above it")
 
 
 @pytest.fixture(scope="session")

@@ -41,7 +41,7 @@ def test_lines(python, tmp_path):
     assert set(marks) == {"plain", "spread", "long_body", "inner", "nested"}
     lines = {}
     for row in recording.rows("--by", "line"):
-        if row["file"].endswith("lines.py"):
+        if (row["file"] or "").endswith("lines.py"):
             lines.setdefault(row["line"], []).append(row)
     mine = sum(r["self"] for rows in lines.values() for r in rows)
     functions = {r["name"].split(".")[-1]: r for r in recording.rows() if (r["file"] or "").endswith("lines.py")}

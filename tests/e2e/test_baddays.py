@@ -33,10 +33,10 @@ def free_pid():
 
 
 @pytest.mark.parametrize("command", ["attach", "dump"])
-def test_pid_that_does_not_exist(command, tmp_path):
+def test_pid_that_does_not_exist(command, virgin):
     line = one_line_error(pyrometer(command, free_pid()), 1)
     assert "no such process" in line
-    assert not list(tmp_path.iterdir()), "nothing is made for a recording that cannot begin"
+    assert not list(virgin.iterdir()), "nothing is made for a recording that cannot begin"
 
 
 @pytest.mark.parametrize("command", ["attach", "dump"])
@@ -507,8 +507,8 @@ def test_dump_of_corrupt_memory(python, target, pattern):
     ["report", "--min-percent", "x"], ["report", "--process", "x"], ["export"], ["export", "painting"], ["verify", "a", "b"],
     ["verify", "--force", "x"], ["info", "a", "b"], ["selftest", "now"], ["nonsense"], ["--nonsense"], ["run", "--fo", "1", "true"],
 ], ids=" ".join)
-def test_wrong_options(args, tmp_path):
+def test_wrong_options(args, virgin):
     done = pyrometer(*args)
     one_line_error(done, 2)
     assert done.stdout == ""
-    assert not (tmp_path / ".pyrometer").exists()
+    assert not list(virgin.iterdir()), "nothing is made for what cannot begin"

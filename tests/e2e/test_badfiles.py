@@ -103,7 +103,8 @@ def test_unknown_chunk_is_skipped(good, tmp_path):
 
     def chunk(kind, number, payload, records=1):
         head = struct.pack("<IHHIIII", 0x48435950, kind, 0, number, len(payload), len(payload), records)
-        return head + struct.pack("<Q", xxhash.xxh3_64_intdigest(head + payload)) + payload
+        checksum = xxhash.xxh3_64_intdigest(payload, seed=xxhash.xxh3_64_intdigest(head))
+        return head + struct.pack("<Q", checksum) + payload
 
     tail = good[end[0] + CHUNK_HEADER:]
     data = good[:end[0]] + chunk(999, sequence, payload) + chunk(9, sequence + 1, tail)

@@ -358,11 +358,11 @@ def test_rate(default_python, tmp_path, rate):
     assert 0.5 < stats["ticks_requested"] / (stats["sampled_ns"] / 1e9 * int(rate)) < 1.5, stats
 
 
-def test_runs_folder_and_their_names(default_python, tmp_path):
+def test_runs_folder_and_their_names(default_python, virgin):
     """Without -o: .pyrometer/runs, found upward; @, @~N, ids and their beginnings name the runs."""
     for i in range(3):
         pyrometer("run", "--quiet", "--", default_python.path, "-c", spin_text("run_%d" % i, 0.3), check=0)
-    home = tmp_path / ".pyrometer"
+    home = virgin / ".pyrometer"
     assert (home / ".gitignore").read_text() == "*\n"
     runs = sorted(glob.glob(str(home / "runs" / "*.pyro")))
     assert len(runs) == 3
@@ -376,7 +376,7 @@ def test_runs_folder_and_their_names(default_python, tmp_path):
     harness.one_line_error(pyrometer("report", "@x"), 2)
     harness.one_line_error(pyrometer("report", os.path.basename(runs[0])[:4]), 1)  # fits all three
     harness.one_line_error(pyrometer("report", "no-such-run"), 1)
-    below = tmp_path / "deep" / "below"
+    below = virgin / "deep" / "below"
     below.mkdir(parents=True)
     done = pyrometer("run", "--quiet", "--", default_python.path, "-c", "pass", cwd=below, check=0)
     assert not done.stderr and len(glob.glob(str(home / "runs" / "*.pyro"))) == 4
@@ -384,7 +384,7 @@ def test_runs_folder_and_their_names(default_python, tmp_path):
     pyrometer("report", cwd=below, check=0)
 
 
-def test_no_recordings_yet(tmp_path):
+def test_no_recordings_yet(virgin):
     line = harness.one_line_error(pyrometer("report"), 1)
     assert "pyrometer run" in line
 

@@ -1,0 +1,106 @@
+"""The other profilers. One file each: how it is installed, how it is run, what comes out.
+
+A peer that cannot be had fails the bench, unless peers/NAME.missing says why it is missing (the text is
+printed and kept in the JSON). A peer that says itself what it wants of the machine (`wants`) is left out
+where that is not there.
+"""
+import importlib
+import os
+import pkgutil
+import sys
+
+from common import BUILD, Failed, run
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Peer:
+    name = ""          # also names its venv and its .missing file
+    label = ""         # in tables; two ways of running one profiler have two labels
+    requirement = ""   # for pip: exact
+    attaches = True    # to a process that runs; else it only starts programs
+    blocking = False   # stops its target
+    python = None      # minor version the target must have; None: the bench's default
+    settle = 0.25      # seconds from its start until it samples at its full rate
+    max_hz = 10000     # asking for more is asking for trouble
+
+    def __init__(self, bench):
+        self.bench = bench
+        self.venv = os.path.join(BUILD, "bench-venv-" + self.name)
+
+    def program(self, name):
+        return os.path.join(self.venv, "bin", name)
+
+    def wants(self):
+        """What the machine lacks for this peer, in a few words; "" if nothing."""
+        return ""
+
+    def install(self):
+        """Its own venv, of the interpreter that the targets run on; kept between runs."""
+        stamp = os.path.join(self.venv, "ready")
+        wanted = "%s on %s\n" % (self.requirement, self.bench.python.path)
+        if os.path.exists(stamp) and open(stamp).read() == wanted:
+            return
+        run([self.bench.python.path, "-m", "venv", "--clear", self.venv]).expect()
+        run([self.program("python"), "-m", "pip", "install", "--quiet", self.requirement]).expect()
+        with open(stamp, "w") as f:
+            f.write(wanted)
+
+    def target_python(self):
+        return self.bench.python_named(self.python) if self.python else self.bench.python
+
+    def attach(self, pid, hz, seconds, out):
+        """The command that samples a process for some seconds into a file."""
+        raise NotImplementedError
+
+    def run(self, script, hz, out):
+        """The command that starts `script` (a list: path and arguments) under the profiler."""
+        raise NotImplementedError
+
+    def samples(self, done, out):
+        """How many samples were taken, by its own word."""
+        raise NotImplementedError
+
+    def stacks(self, out):
+        """[( [function, …] root first, count )]"""
+        raise NotImplementedError
+
+
+def collapsed(out, name_of):
+    """Reads "frame;frame count" lines; `name_of` makes a function's name of a frame, or None to leave it out."""
+    stacks = []
+    with open(out, encoding="utf-8", errors="replace") as f:
+        for line in f:
+            frames, _, count = line.rstrip("\n").rpartition(" ")
+            if frames and count.isdigit():
+                names = [name_of(frame) for frame in frames.split(";")]
+                stacks.append(([n for n in names if n is not None], int(count)))
+    return stacks
+
+
+def load(bench):
+    """All peers, installed. Returns (peers, {name: version or reason}, names that are missing without a reason)."""
+    sys.path.insert(0, HERE)
+    peers, notes, bad = [], {}, []
+    for module in sorted(m.name for m in pkgutil.iter_modules([HERE])):
+        for kind in importlib.import_module("peers." + module).PEERS:
+            peer = kind(bench)
+            if notes.get(peer.name, "").startswith("missing"):
+                continue
+            lack = peer.wants()
+            try:
+                if lack:
+                    notes[peer.name] = "missing: " + lack
+                    continue
+                peer.install()
+            except (Failed, OSError) as e:
+                reason = os.path.join(HERE, peer.name + ".missing")
+                if os.path.exists(reason):
+                    notes[peer.name] = "missing: " + open(reason).read().strip()
+                else:
+                    notes[peer.name] = "missing, and bench/peers/%s.missing gives no reason: %s" % (peer.name, e)
+                    bad.append(peer.name)
+                continue
+            notes[peer.name] = peer.requirement
+            peers.append(peer)
+    return peers, notes, bad
