@@ -100,6 +100,8 @@ struct record_sample {
     X(PROCESSES_OTHER, "processes_other", "of these, not Python")                                  \
     X(PROCESSES_SHORT, "processes_short", "of these, gone before they could be looked at")         \
     X(PROCESSES_REFUSED, "processes_refused", "of these, not readable for want of rights")         \
+    X(NUMBERS_VANISHED, "numbers_vanished",                                                        \
+      "processes or threads, not always the program's, that came and went between two looks")      \
     X(THREADS_SEEN, "threads_seen", "Python threads")                                              \
     X(ELAPSED_NS, "elapsed_ns", "wall time of the command")                                        \
     X(USER_NS, "user_ns", "its user CPU time, children included")                                  \

@@ -75,17 +75,19 @@ static uint64_t status_field(const char *text, const char *name)
     return p ? strtoull(p + strlen(name), NULL, 10) : 0;
 }
 
-/* The parent of a process; false for a thread's number or a process that is gone. */
-static bool parent_of(uint64_t pid, pid_t *ret_parent)
+enum number_kind { NUMBER_GONE, NUMBER_THREAD, NUMBER_PROCESS };
+
+/* Whose number is it? The parent is given for a process only. */
+static enum number_kind examine(uint64_t pid, pid_t *ret_parent)
 {
     char path[64], text[2048];
     snprintf(path, sizeof path, "/proc/%llu/status", (unsigned long long)pid);
     if (io_read_text(path, text, sizeof text) <= 0)
-        return false;
+        return NUMBER_GONE;
     if (status_field(text, "\nTgid:") != pid)
-        return false;
+        return NUMBER_THREAD;
     *ret_parent = (pid_t)status_field(text, "\nPPid:");
-    return true;
+    return NUMBER_PROCESS;
 }
 
 static struct image image_of(pid_t pid)
@@ -161,7 +163,10 @@ static void consider(struct procs *p, uint64_t pid, uint64_t now_ns)
     pid_t parent;
     if (pid == (uint64_t)getpid() || find(p, (pid_t)pid))
         return;
-    if (parent_of(pid, &parent) && is_ours(p, parent))
+    enum number_kind kind = examine(pid, &parent);
+    if (kind == NUMBER_GONE)
+        p->shared->stats->value[RECORD_STAT_NUMBERS_VANISHED]++;
+    if (kind == NUMBER_PROCESS && is_ours(p, parent))
         add(p, (pid_t)pid, parent, now_ns, NULL);
 }
 
@@ -361,7 +366,7 @@ int procs_add_open(struct procs *p, struct remote *remote, uint64_t now_ns)
 {
     pid_t parent = 0;
     struct proc *c;
-    parent_of((uint64_t)remote_pid(remote), &parent);
+    examine((uint64_t)remote_pid(remote), &parent);
     int rc = add(p, remote_pid(remote), parent, now_ns, &c);
     if (rc < 0) {
         remote_close(remote);

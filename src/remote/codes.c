@@ -186,6 +186,22 @@ static bool due(const struct code_entry *e, uint64_t now_ns)
     return e->confirmed < YOUNG_CHECKS || now_ns - e->confirmed_ns > OLD_CHECK_INTERVAL_NS;
 }
 
+uint64_t codes_next_check(const struct remote *r, const walked_vec *stack)
+{
+    uint64_t next = UINT64_MAX;
+    for (size_t i = 0; i < stack->len; i++) {
+        uint64_t addr = stack->data[i].code;
+        if (addr == WALKED_SHIM || addr == WALKED_UNREADABLE)
+            continue;
+        uint32_t at;
+        IDXMAP_FIND(&r->entry_map, hash_u64(addr), k, r->entries.data[k].addr == addr, at);
+        if (at == IDXMAP_NONE || r->entries.data[at].confirmed < YOUNG_CHECKS)
+            return 0;
+        next = min_u64(next, r->entries.data[at].confirmed_ns + OLD_CHECK_INTERVAL_NS);
+    }
+    return next;
+}
+
 size_t codes_check_bytes(const struct remote *r, size_t checks)
 {
     return checks * (window_bytes(r) + NAME_CHECK_BYTES);

@@ -74,6 +74,7 @@ struct thread {
     frame_vec frames;           /* resolved, of the last sample given out */
     frame_vec spare_frames;
     bool accepted_damaged;
+    uint64_t check_ns;          /* until then its code objects need no check */
     bool has_accepted;
 };
 
@@ -121,6 +122,8 @@ struct code_check {
 size_t codes_plan_check(struct remote *r, const walked_vec *stack, uint64_t now_ns,
                         struct code_check *checks, struct iovec *ranges, size_t max);
 size_t codes_check_bytes(const struct remote *r, size_t checks);
+/* From when on a stack that does not change has to be checked again; 0: at once. */
+uint64_t codes_next_check(const struct remote *r, const walked_vec *stack);
 /* Compares what was read; an entry that changed is forgotten. True if all are as they were. */
 bool codes_finish_check(struct remote *r, const struct code_check *checks, size_t count,
                         const uint8_t *bytes, uint64_t now_ns);

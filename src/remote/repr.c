@@ -380,6 +380,26 @@ static int repr_frozenset(struct repr *s, uint64_t addr, unsigned depth)
     return any_set(s, addr, depth, "frozenset({", "})", "frozenset()");
 }
 
+static int repr_module(struct repr *s, uint64_t addr, unsigned depth)
+{
+    uint64_t globals, name;
+    struct object_dict d;
+    struct object_type type;
+    int rc = mem_read_ptr(&s->r->mem, addr + s->r->layout.module.md_dict, &globals);
+    if (rc == 0)
+        rc = object_dict_open(s->r, globals, &d);
+    if (rc < 0)
+        return rc;
+    if (!object_dict_find_str(s->r, &d, "__name__", &name) ||
+        object_read_type(s->r, name, &type) < 0 || !(type.flags & OBJECT_FLAG_STR))
+        return E_BADMEM;
+    put(s, "<module ");
+    if (repr_str(s, name, depth) < 0)
+        put(s, REPR_UNREADABLE);
+    put(s, ">");
+    return 0;
+}
+
 /* ---- all ---- */
 
 static const struct {
@@ -397,6 +417,7 @@ static const struct {
     {"dict", repr_dict},
     {"set", repr_set},
     {"frozenset", repr_frozenset},
+    {"module", repr_module},
 };
 
 /* A type's name, which is the program's choice. */

@@ -549,6 +549,7 @@ static int accept(struct remote *r, struct thread *t, uint64_t now_ns, struct re
     t->now = old;
     t->has_accepted = true;
     t->accepted_damaged = s->damaged;
+    t->check_ns = codes_next_check(r, &t->accepted);
     t->bad_addr = 0;
     return replan(r, t);
 }
@@ -687,8 +688,7 @@ int remote_sample_thread(struct remote *r, size_t index, struct remote_sample *r
         return rc;
     s.holds_gil = t->holds_gil;
     s.gil_known = t->gil_known;
-    if (rc == 0 && t->has_accepted && same(&t->now, &t->accepted) &&
-        codes_plan_check(r, &t->now, now_ns, r->checks->c.check, r->checks->c.ranges, 1) == 0) {
+    if (rc == 0 && t->has_accepted && now_ns < t->check_ns && same(&t->now, &t->accepted)) {
         s.damaged = t->accepted_damaged;
         touch_leaf(r, t, &s);
     } else if (r->unsafe) {

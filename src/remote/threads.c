@@ -65,6 +65,8 @@ static int note_thread(struct remote *r, uint64_t addr, const uint8_t *tstate, u
 {
     uint64_t ident = field_u64(tstate, r->layout.tstate.thread_id);
     struct thread *t = find_thread(r, addr, ident);
+    if (t && t->seen) /* the list leads in a circle */
+        return E_BADMEM;
     if (t) {
         t->seen = true;
         if (!t->pub.tid) /* it may not have begun to run when it was first seen */

@@ -133,7 +133,7 @@ def one_line_error(done, status):
     assert done.returncode == status, (done.returncode, done.stderr)
     lines = done.stderr.splitlines()
     assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("pyrometer: "), done.stderr
+    assert re.match(r"pyrometer( \w+)?: ", lines[0]), done.stderr
     return lines[0]
 
 
@@ -195,6 +195,11 @@ class Target:
 
     def state(self):
         return process_state(self.pid)
+
+    def asleep(self):
+        """Waits until it sleeps, as it said it would."""
+        wait_until(lambda: self.state() == "S", "its sleep")
+        return self
 
     def alive(self):
         return self.process.poll() is None

@@ -35,7 +35,7 @@ def free_pid():
 @pytest.mark.parametrize("command", ["attach", "dump"])
 def test_pid_that_does_not_exist(command, virgin):
     line = one_line_error(pyrometer(command, free_pid()), 1)
-    assert "no such process" in line
+    assert re.search("no (such )?process", line), line
     assert not list(virgin.iterdir()), "nothing is made for a recording that cannot begin"
 
 
@@ -141,7 +141,7 @@ def test_stopped_target(default_python, target, tmp_path):
     pyrometer("attach", "--quiet", "--for", "0.3", "-o", tmp_path / "x.pyro", one.pid, check=0)
     assert one.state() == "T"
     os.kill(one.pid, signal.SIGCONT)
-    assert Recording(tmp_path / "x.pyro").row("main")
+    assert Recording(tmp_path / "x.pyro").rows()
 
 
 # --- kills ---
@@ -272,7 +272,7 @@ def test_child_killed(default_python, tmp_path):
 def small_disk(tmp_path, is_root):
     folder = tmp_path / "small"
     folder.mkdir()
-    mounted = is_root and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "none", str(folder)],
+    mounted = is_root and subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(folder)],
                                          stderr=subprocess.DEVNULL).returncode == 0
     if not mounted:
         pytest.skip("no right to mount a small disk")
@@ -374,7 +374,8 @@ SLEEPER = "import time; print('ready', flush=True); time.sleep(300)"
 @pytest.mark.parametrize("command", ["attach", "dump"])
 def test_another_users_process(command, as_nobody, target):
     one = target([open_python(), "-c", SLEEPER])
-    line = one_line_error(as_nobody(command, one.pid), 1)
+    more = ["-o", "x.pyro"] if command == "attach" else []
+    line = one_line_error(as_nobody(command, *more, one.pid), 1)
     assert re.search(r"\b(other|another) user|belongs to|root", line), line
     assert "sudo" in line or "root" in line, line
     assert one.alive()
@@ -383,10 +384,10 @@ def test_another_users_process(command, as_nobody, target):
 @pytest.mark.parametrize("command", ["attach", "dump"])
 def test_own_process(command, as_nobody, target):
     """Without rights but one's own: one's own processes can be read."""
-    if yama() > 0 and command in ("attach", "dump"):
+    if yama() > 0:
         pytest.skip("Yama forbids it here")
     one = target([open_python(), "-c", SLEEPER], preexec_fn=as_nobody.become)
-    more = ["--for", "0.3"] if command == "attach" else []
+    more = ["--for", "0.3", "-o", "x.pyro"] if command == "attach" else []
     done = as_nobody(command, *more, one.pid)
     assert done.returncode == 0, done.stderr
 

@@ -107,7 +107,7 @@ def test_unknown_chunk_is_skipped(good, tmp_path):
         return head + struct.pack("<Q", checksum) + payload
 
     tail = good[end[0] + CHUNK_HEADER:]
-    data = good[:end[0]] + chunk(999, sequence, payload) + chunk(9, sequence + 1, tail)
+    data = good[:end[0]] + chunk(999, sequence, payload) + chunk(9, sequence + 1, tail, 0)
     (tmp_path / "x.pyro").write_bytes(data)
     (tmp_path / "good.pyro").write_bytes(good)
     assert Recording(tmp_path / "x.pyro").rows() == Recording(tmp_path / "good.pyro").rows()

@@ -38,7 +38,7 @@ outer(41, "hello")
 def still(python, target, tmp_path):
     script = tmp_path / "still.py"
     script.write_text(STILL, encoding="utf-8")
-    return target([python.path, str(script)])
+    return target([python.path, str(script)]).asleep()
 
 
 def dump(pid, *args):
@@ -149,7 +149,7 @@ def test_hostile_locals(python, target, tmp_path):
         "    print('ready', flush=True)\n"
         "    time.sleep(300)\n"
         "outer()\n")
-    one = target([python.path, str(script)])
+    one = target([python.path, str(script)]).asleep()
     out = pyrometer("dump", one.pid, "--locals", check=0).stdout
     assert "\x1b" not in out
     assert len(out) < 1_000_000

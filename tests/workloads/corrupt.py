@@ -9,7 +9,7 @@ noise      random bytes over the victim's thread state
 unmapped   its frame pointer leads nowhere
 wild       its frame pointer leads into a page of random bytes
 cycle      its frame's predecessor is the frame itself
-list       the list of thread states leads back to the victim
+list       the list of thread states leads from its last one, the main thread's, back to the victim
 code       random bytes over the code object that it runs
 """
 import ctypes
@@ -76,7 +76,9 @@ def damage():
             put(fake + PREVIOUS, fake)
             put(state + FRAME, fake)
     elif pattern == "list":
-        put(state + NEXT, state)
+        get = ctypes.pythonapi.PyThreadState_Get
+        get.restype = ctypes.c_void_p
+        put(get() + NEXT, state)
     elif pattern == "code":
         code = id(victim_function.__code__)
         ctypes.memmove(code + 24, noise(120), 120)
@@ -85,6 +87,7 @@ def damage():
 
 
 def healthy():
+    print("ready", flush=True)
     end = time.perf_counter() + seconds
     x = 0
     while time.perf_counter() < end:
@@ -96,6 +99,5 @@ threading.Thread(target=victim_function, name="victim", daemon=True).start()
 started.wait()
 time.sleep(0.05)
 damage()
-print("ready", flush=True)
 healthy()
 os._exit(0)

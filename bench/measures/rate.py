@@ -1,0 +1,58 @@
+"""How many samples a second reach the disk, with all of the profiler on one CPU: depth 30, on every version.
+
+The rate asked for is out of reach, so the sampler runs flat out. The stack is one that does not change (the
+target asleep in a system call, or spinning in an empty loop) or one that does: two chains that take turns
+every few microseconds, so that no two samples are alike. Samples marked as moving count, and are shown.
+"""
+from common import Target, info, median, run, say, table, target_program, workload
+from ours import Pyrometer
+
+FLAT_OUT = 1000000
+DEPTH = 30
+
+
+def commands(python):
+    still = target_program("still.py")
+    return {
+        "asleep": [python.path, still, str(DEPTH), "asleep"],
+        "spinning": [python.path, still, str(DEPTH), "spinning"],
+        "changing": [python.path, workload("chains.py"), str(DEPTH - 3), "200", "100000"],  # <module>, main, a_0 to a_27
+    }
+
+
+def limit(python, scene):
+    if python.version < (3, 11):
+        return 40000
+    return 100000 if scene == "changing" else 300000
+
+
+def one(bench, command, seconds):
+    out = bench.path("rate.pyro")
+    with Target(command, bench.target_cpu) as target:
+        run(Pyrometer(bench).attach(target.pid, FLAT_OUT, seconds, out), cpu=bench.sampler_cpu).expect()
+    stats = info(out)
+    share = lambda key: 100 * stats[key] / max(1, stats["samples"])  # noqa: E731
+    return {"rate": stats["samples"] / (stats["sampled_ns"] / 1e9), "marked_percent": share("samples_marked"),
+            "retried_percent": share("samples_retried"),
+            "writer_share": stats["writer_cpu_ns"] / max(1, stats["writer_cpu_ns"] + stats["sampler_cpu_ns"])}
+
+
+def measure(bench):
+    seconds, rounds = bench.scale(1, 3), bench.scale(1, 5)
+    taken = {}
+    for n in range(rounds):
+        say("rate: round %d of %d …" % (n + 1, rounds))
+        for python in bench.pythons:
+            for scene, command in commands(python).items():
+                taken.setdefault((python, scene), []).append(one(bench, command, seconds))
+    rows = []
+    for (python, scene), results in taken.items():
+        row = {"python": python.name, "scene": scene}
+        row.update({key: median(r[key] for r in results) for key in results[0]})
+        rows.append(row)
+        bench.at_least("rate", "samples/s on %s, %s" % (python.name, scene), row["rate"], limit(python, scene))
+    table("samples per second to disk, depth 30, profiler on one CPU",
+          ["python", "stack", "samples/s", "retried %", "marked %", "writer's share of CPU"],
+          [[r["python"], r["scene"], "{:,.0f}".format(r["rate"]), "%.2f" % r["retried_percent"], "%.2f" % r["marked_percent"],
+            "%.0f %%" % (100 * r["writer_share"])] for r in rows])
+    return {"rows": rows}

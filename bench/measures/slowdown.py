@@ -1,0 +1,137 @@
+"""How much slower a CPU-bound program runs while it is sampled.
+
+Runs of one program differ by more than what is to be measured, so one run is cut into windows: the target
+counts its rounds per 20 ms all the time, and the profilers come and go in turns, each with a pause before
+and after it. A contestant's slowdown in one turn is the median speed in the two pauses over the median
+speed while it was there; its figure is the median over the turns. The control is a process that sleeps.
+
+Profilers that live inside the program cannot come and go: for them the same work is done in whole runs, in
+turns with bare ones, timed by the program itself.
+"""
+import json
+import time
+
+from common import Target, median, run, say, table, target_program
+from ours import Pyrometer
+
+LIMITS = {1000: 1.01, 10000: 1.05}
+WARM_UP = 1.0
+EDGE = 0.06  # seconds at each end of a phase that count for neither side: three windows
+
+SCENES = [("alone", []), ("200 native threads", ["native", "200"]), ("200 Python threads", ["python", "200"])]
+
+
+class Contestant:
+    def __init__(self, label, peer, hz):
+        self.label, self.peer, self.hz = label, peer, hz
+        self.phases = []  # (begin, end) of its sampling
+
+    def command(self, bench, pid, seconds):
+        if not self.peer:
+            return ["sleep", str(seconds)]
+        return self.peer.attach(pid, self.hz, seconds, bench.path("slowdown.out"))
+
+
+def contestants(bench, python, scene):
+    """Ours at both rates, and who else can attach to a target of that version, at 1 kHz."""
+    ours = Pyrometer(bench)
+    found = [Contestant("control (sleep)", None, 0)]
+    found += [Contestant("pyrometer %d kHz" % (hz // 1000), ours, hz) for hz in LIMITS]
+    for peer in bench.peer_list(attaches=True):
+        if peer.target_python() is not python:
+            continue
+        found.append(Contestant(peer.label + " 1 kHz", peer, 1000))
+        if peer.max_hz >= 10000 and scene == "alone":
+            found.append(Contestant(peer.label + " 10 kHz", peer, 10000))
+    return found
+
+
+def take_turns(bench, target, turn, seconds, rounds):
+    for n in range(rounds):
+        # another order each round, so that no one always follows the same neighbour
+        for c in turn[n % len(turn):] + turn[:n % len(turn)]:
+            time.sleep(seconds)
+            settle = c.peer.settle if c.peer else EDGE
+            done = run(c.command(bench, target.pid, seconds + settle), cpu=bench.sampler_cpu).expect()
+            c.phases.append((done.begin, done.begin + settle, done.end))
+    time.sleep(seconds)
+
+
+def ratios(windows, turn, seconds):
+    """For each contestant: the slowdown of each of its turns."""
+    def speeds(begin, end):
+        return [speed for start, speed in windows if begin + EDGE <= start and start + 0.02 <= end - EDGE]
+
+    found = {}
+    for c in turn:
+        found[c.label] = []
+        for begin, sampling, end in c.phases:
+            on = speeds(sampling, end)
+            off = speeds(begin - seconds, begin) + speeds(end, end + seconds)
+            if on and off:
+                found[c.label].append(median(off) / median(on))
+    return found
+
+
+def scene(bench, python, name, arguments, seconds, rounds):
+    turn = contestants(bench, python, name)
+    command = [python.path, target_program("spin.py"), "windows", *arguments]
+    with Target(command, bench.target_cpu) as target:
+        time.sleep(WARM_UP)
+        take_turns(bench, target, turn, seconds, rounds)
+        windows = json.loads(target.finish())
+    rows = []
+    for label, values in ratios(windows, turn, seconds).items():
+        values.sort()
+        rows.append({"scene": name, "python": python.name, "contestant": label, "slowdown": median(values),
+                     "lowest": values[0] if values else None, "highest": values[-1] if values else None,
+                     "turns": len(values)})
+    return rows
+
+
+def judge(bench, rows):
+    control = {(r["scene"], r["python"]): r["slowdown"] for r in rows if r["contestant"].startswith("control")}
+    for r in rows:
+        for hz, limit in LIMITS.items():
+            if r["contestant"] == "pyrometer %d kHz" % (hz // 1000):
+                beside = control[r["scene"], r["python"]]
+                note = "control %.3f" % beside
+                if abs(beside - 1) > limit - 1:
+                    note += ": too noisy to tell"
+                bench.at_most("slowdown", "%d kHz, %s, %s" % (hz // 1000, r["scene"], r["python"]), r["slowdown"], limit, note)
+
+
+def whole_runs(bench, rounds):
+    """Seconds that the program says its work took, bare and under each profiler that starts programs."""
+    script = [target_program("spin.py"), "work", str(bench.scale(150000, 500000))]
+    turn = [("bare", None), ("pyrometer run", Pyrometer(bench))]
+    turn += [(p.label, p) for p in bench.peer_list(attaches=False)]
+    seconds = {label: [] for label, _ in turn}
+    for _ in range(rounds):
+        for label, peer in turn:
+            command = peer.run(script, 1000, bench.path("whole.out")) if peer else [bench.python.path, *script]
+            out = run(command, cwd=bench.folder).expect().stdout
+            line = next(text for text in out.splitlines() if text.replace(".", "", 1).strip().isdigit())
+            seconds[label].append(float(line))
+    return [{"contestant": label, "seconds": median(s),
+             "slowdown": median(a / b for a, b in zip(s, seconds["bare"]))} for label, s in seconds.items()]
+
+
+def measure(bench):
+    seconds, rounds = bench.scale(0.5, 1.0), bench.scale(3, 15)
+    rows = []
+    for name, arguments in SCENES:
+        say("slowdown: %s …" % name)
+        rows += scene(bench, bench.python, name, arguments, seconds, rounds)
+    for python in {p.target_python() for p in bench.peer_list(attaches=True)} - {bench.python}:
+        say("slowdown: on %s …" % python.name)
+        rows += scene(bench, python, "alone", [], seconds, rounds)
+    table("slowdown by on/off windows (median of turns; 1 = none)",
+          ["contestant", "scene", "python", "slowdown", "lowest", "highest"],
+          [[r["contestant"], r["scene"], r["python"]] + ["%.3f" % r[k] if r[k] else "?" for k in ("slowdown", "lowest", "highest")]
+           for r in rows])
+    judge(bench, rows)
+    whole = whole_runs(bench, bench.scale(3, 9))
+    table("slowdown by whole runs at 1 kHz (differences below 5 % are noise)", ["contestant", "seconds", "slowdown"],
+          [[r["contestant"], "%.3f" % r["seconds"], "%.2f" % r["slowdown"]] for r in whole])
+    return {"windows": rows, "whole_runs": whole}

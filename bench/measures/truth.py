@@ -1,0 +1,142 @@
+"""Whether the stacks are true: programs whose stacks change faster than they can be read.
+
+Target and sampler run on different CPUs, the sampler flat out. Three questions:
+ - is there a stack that the program can never have had, not marked as moving? (oracles.py; 10^7 samples)
+ - what do quick leaves cost: how many samples are read again, how many marked, is either chain preferred?
+ - would we notice? The same with the check switched off must show impossible stacks.
+The peers that stop nothing are asked the first question too, on the chains.
+"""
+import os
+
+from common import Target, info, run, say, table, workload
+from oracles import PROGRAMS, Verdict, balance
+from ours import Pyrometer
+
+FLAT_OUT = 1000000
+GUESS = 80000    # samples a second, to choose the length of a look; looks go on until there are enough
+MOST_LOOKS = 12  # at one program on one version
+LEAF_HZ = 10000
+LEAVES = ["1", "20", "200", "2000", "20000"]
+UNSAFE = {"PYROMETER_UNSAFE_NO_CHECK": "1"}
+SHOWS_TEARS = ["60", "20", "100000"]  # chains.py: deep and quick
+
+
+def start(bench, python, program, arguments=None):
+    return Target([python.path, workload(program), *(arguments or PROGRAMS[program][0])], bench.target_cpu)
+
+
+def look(bench, target, hz, seconds, env=None):
+    """One recording: (its stacks, its counters)."""
+    ours, out = Pyrometer(bench), bench.path("truth.pyro")
+    run(ours.attach(target.pid, hz, seconds, out), cpu=bench.sampler_cpu, env=dict(os.environ, **(env or {}))).expect()
+    return ours.stacks(out), info(out)
+
+
+def impossible_stacks(bench, total):
+    rows = []
+    goal = total / (len(PROGRAMS) * len(bench.pythons))
+    for python in bench.pythons:
+        say("truth: %s …" % python.name)
+        for program in PROGRAMS:
+            row = {"python": python.name, "program": program, "samples": 0, "marked": 0, "impossible": 0, "own": 0,
+                   "retried": 0, "failed": 0, "damaged": 0, "example": None}
+            with start(bench, python, program) as target:
+                for _ in range(MOST_LOOKS):
+                    stacks, stats = look(bench, target, FLAT_OUT, max(0.3, (goal - row["samples"]) / GUESS))
+                    verdict = Verdict(program, stacks)
+                    for key in ("samples", "marked", "impossible", "own"):
+                        row[key] += getattr(verdict, key)
+                    for key in ("retried", "failed", "damaged"):
+                        row[key] += stats["samples_" + key]
+                    row["example"] = row["example"] or verdict.example
+                    if row["samples"] >= goal:
+                        break
+            rows.append(row)
+    table("impossible stacks, sampler flat out",
+          ["python", "program", "samples", "impossible", "marked %", "retried %", "damaged %", "failed looks"],
+          [[r["python"], r["program"], "{:,}".format(r["samples"]), r["impossible"]] +
+           ["%.2f" % (100 * r[k] / max(1, r["samples"])) for k in ("marked", "retried", "damaged")] + [r["failed"]] for r in rows])
+    for r in rows:
+        if r["example"]:
+            say("  e.g. %(python)s %(program)s: %(example).400s" % r)
+    samples = sum(r["samples"] for r in rows)
+    bench.at_most("truth", "unmarked impossible stacks in {:,} samples".format(samples), sum(r["impossible"] for r in rows), 0)
+    bench.at_least("truth", "samples looked at", samples, total)
+    bench.at_least("truth", "lowest share of samples inside a program's own functions (%)",
+                   min(100 * r["own"] / max(1, r["samples"]) for r in rows), 25, "or the oracle sees nothing")
+    return rows
+
+
+def leaves(bench, python, seconds):
+    """Chains with leaves of several lengths, at a rate that can be kept."""
+    rows, all_stacks = [], []
+    for leaf in LEAVES:
+        with start(bench, python, "chains.py", ["10", leaf, "100000"]) as target:
+            stacks, stats = look(bench, target, LEAF_HZ, seconds)
+        all_stacks += stacks
+        percent = lambda key: 100 * stats[key] / max(1, stats["samples"])  # noqa: E731
+        rows.append({"python": python.name, "leaf": int(leaf), "samples": stats["samples"],
+                     "yield": 100 * stats["samples"] / max(1, stats["ticks_taken"]),
+                     "missed": 100 * stats["ticks_missed"] / max(1, stats["ticks_requested"]),
+                     "retried": percent("samples_retried"), "marked": percent("samples_marked"),
+                     "balance": balance(stacks)})
+    return rows, balance(all_stacks)
+
+
+def leaf_lengths(bench, seconds):
+    rows = []
+    for python in bench.pythons:
+        mine, pooled = leaves(bench, python, seconds)
+        rows += mine
+        bench.at_least("truth", "%s: ticks that yield a sample, worst leaf (%%)" % python.name, min(r["yield"] for r in mine), 98)
+        bench.at_most("truth", "%s: marked at a leaf of 20,000 rounds (%%)" % python.name, mine[-1]["marked"], 2)
+        bench.at_most("truth", "%s: chain a, points from 50, all leaves" % python.name,
+                      abs(pooled - 50) if pooled is not None else None, 2)
+    number = lambda x: "%.2f" % x if x is not None else "?"  # noqa: E731
+    table("chains at %d kHz by length of the leaf (rounds; 20,000 is about 0.4 ms)" % (LEAF_HZ // 1000),
+          ["python", "leaf", "samples", "yield %", "missed %", "retried %", "marked %", "chain a %"],
+          [[r["python"], "{:,}".format(r["leaf"]), r["samples"]] +
+           [number(r[k]) for k in ("yield", "missed", "retried", "marked", "balance")] for r in rows])
+    return rows
+
+
+def check_switched_off(bench, seconds):
+    """Where frames are heap objects (before 3.11) a torn read shows too seldom to prove anything."""
+    rows = []
+    for python in bench.pythons:
+        if python.version < (3, 11):
+            continue
+        with start(bench, python, "chains.py", SHOWS_TEARS) as target:
+            verdict = Verdict("chains.py", look(bench, target, FLAT_OUT, seconds, UNSAFE)[0])
+        rows.append({"python": python.name, "samples": verdict.samples, "impossible": verdict.impossible})
+        bench.at_least("truth", "%s: impossible stacks with the check switched off" % python.name, verdict.impossible, 1)
+    table("the check switched off: torn stacks must show", ["python", "samples", "impossible", "%"],
+          [[r["python"], r["samples"], r["impossible"], "%.2f" % (100 * r["impossible"] / max(1, r["samples"]))] for r in rows])
+    return rows
+
+
+def peers_on_chains(bench, seconds):
+    rows = []
+    for peer in bench.peer_list(attaches=True, blocking=False):
+        for leaf in ("200", "20000"):
+            out = bench.path("peer.out")
+            with start(bench, peer.target_python(), "chains.py", ["10", leaf, "100000"]) as target:
+                run(peer.attach(target.pid, peer.max_hz, seconds, out), cpu=bench.sampler_cpu).expect()
+            stacks = peer.stacks(out)
+            verdict = Verdict("chains.py", stacks)
+            rows.append({"profiler": peer.label, "leaf": int(leaf), "samples": verdict.samples,
+                         "impossible": 100 * verdict.impossible / max(1, verdict.samples), "balance": balance(stacks)})
+    table("peers on the chains, at up to 10 kHz (ours: the tables above)",
+          ["profiler", "leaf", "samples", "impossible %", "chain a %"],
+          [[r["profiler"], "{:,}".format(r["leaf"]), r["samples"], "%.2f" % r["impossible"],
+            "%.2f" % r["balance"] if r["balance"] is not None else "?"] for r in rows])
+    return rows
+
+
+def measure(bench):
+    return {
+        "impossible": impossible_stacks(bench, bench.scale(10**6, 10**7)),
+        "leaves": leaf_lengths(bench, bench.scale(0.7, 4)),
+        "unchecked": check_switched_off(bench, bench.scale(1, 3)),
+        "peers": peers_on_chains(bench, bench.scale(2, 10)),
+    }
