@@ -51,7 +51,7 @@ def measure_one(bench, name):
     load = os.getloadavg()[0]
     try:
         result = importlib.import_module("measures." + name).measure(bench)
-    except common.Failed as e:
+    except (common.Failed, OSError) as e:
         bench.must(name, "the measure works", None, None, False, str(e))
         result = {"error": str(e)}
     result["seconds"] = time.monotonic() - begin
@@ -75,7 +75,7 @@ def main():
         sys.exit("bench: no binary at %s: run `make` first, or set PYROMETER" % common.PYROMETER)
     try:
         bench = common.Bench(options.quick)
-    except common.Failed as e:
+    except (common.Failed, OSError) as e:
         sys.exit("bench: %s" % e)
     try:
         environment = common.environment()

@@ -290,7 +290,7 @@ static int open_process(pid_t pid, struct remote **ret)
     for (int i = 0; i < OPEN_TRIES && rc == E_NOTREADY; i++) {
         if (i)
             pause_ms(OPEN_PAUSE_MS);
-        rc = remote_open(pid, ret);
+        rc = remote_open(NULL, pid, ret);
     }
     return rc;
 }

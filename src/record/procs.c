@@ -44,6 +44,7 @@ struct proc {
 struct procs {
     struct target_shared *shared;
     bool adopt;
+    struct remote_finder *finder;
     int loadavg_fd;
     uint64_t last_pid; /* youngest number seen */
     uint64_t births_ns; /* when it was looked at */
@@ -257,7 +258,7 @@ static void probe(struct procs *p, struct proc *c, uint64_t now_ns)
     uint64_t age = now_ns - c->born_ns;
     c->full_probe_ns = now_ns + (age > NS_PER_SEC ? REPROBE_NS : age / 2 + LATER_NS);
     struct remote *remote = NULL;
-    int rc = remote_open(pid, &remote);
+    int rc = remote_open(p->finder, pid, &remote);
     switch (rc) {
     case 0:
         begin_sampling(p, c, remote);
@@ -346,6 +347,7 @@ int procs_new(struct target_shared *shared, bool adopt, struct procs **ret)
         return E_NOMEM;
     p->shared = shared;
     p->adopt = adopt;
+    p->finder = remote_finder_new();
     p->loadavg_fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
     p->last_pid = youngest_pid(p);
     p->next_id = 1;
@@ -423,6 +425,7 @@ void procs_free(struct procs *p)
         free(p->list.data[i]);
     }
     vec_release(&p->list);
+    remote_finder_free(p->finder);
     if (p->loadavg_fd >= 0)
         close(p->loadavg_fd);
     free(p);

@@ -289,7 +289,7 @@ int record_attach(const struct record_options *options, struct record_result *re
 {
     struct recorder r = {.root = options->pid};
     struct remote *remote = NULL;
-    int rc = remote_open(options->pid, &remote);
+    int rc = remote_open(NULL, options->pid, &remote);
     if (rc == 0)
         rc = begin(&r, options, "attach");
     if (rc == 0)

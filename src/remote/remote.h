@@ -23,9 +23,14 @@ enum {
     REMOTE_MAX_TRIES = 16,       /* looks at a moving stack before it is kept as moving */
 };
 
-/* Finds the interpreter of `pid`. E_NOTPYTHON: another kind of program (so far: it may exec).
+/* Remembers which files hold an interpreter; for a caller that opens many processes. */
+struct remote_finder;
+struct remote_finder *remote_finder_new(void); /* NULL without memory, which is no error */
+void remote_finder_free(struct remote_finder *f);
+
+/* Finds the interpreter of `pid`. `finder` may be NULL. E_NOTPYTHON: another kind of program (so far: it may exec).
  * E_NOTREADY: Python, but not initialised yet. E_PERM: no right to read. E_NOPROC: gone. */
-int remote_open(pid_t pid, struct remote **ret);
+int remote_open(struct remote_finder *finder, pid_t pid, struct remote **ret);
 void remote_close(struct remote *r);
 
 pid_t remote_pid(const struct remote *r);

@@ -21,34 +21,94 @@
 enum {
     MAX_MAPS_BYTES = 16 << 20,
     MAX_ELF_BYTES = 1 << 30,
+    MAX_FINDINGS = 16,
 };
 
 enum { SYM_RUNTIME, SYM_CODE_TYPE, SYM_VERSION, SYM_COUNT };
 static const char *const symbol_names[SYM_COUNT] = {"_PyRuntime", "PyCode_Type", "Py_Version"};
 
-/* The symbols of a mapped file as addresses in the target. */
-static int locate(pid_t pid, const struct maps_candidate *c, uint64_t ret[SYM_COUNT])
+/* What was found in a file, so that a hundred children of one interpreter cost one search. */
+struct finding {
+    dev_t dev;
+    ino_t ino;
+    struct timespec changed;
+    uint64_t symbols[SYM_COUNT]; /* as the file has them; all 0: no interpreter */
+    uint64_t vaddr;
+};
+
+struct remote_finder {
+    struct finding findings[MAX_FINDINGS];
+    unsigned next; /* the oldest makes room */
+};
+
+struct remote_finder *remote_finder_new(void)
 {
-    char path[MAPS_MAX_PATH + 64];
-    /* through the target's own root: a container's files are not ours */
-    snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, c->path);
+    return calloc(1, sizeof(struct remote_finder));
+}
+
+void remote_finder_free(struct remote_finder *f)
+{
+    free(f);
+}
+
+static const struct finding *remembered(const struct remote_finder *f, const struct stat *st)
+{
+    for (unsigned i = 0; f && i < MAX_FINDINGS; i++) {
+        const struct finding *e = &f->findings[i];
+        if (e->ino == st->st_ino && e->dev == st->st_dev &&
+            e->changed.tv_sec == st->st_ctim.tv_sec && e->changed.tv_nsec == st->st_ctim.tv_nsec)
+            return e;
+    }
+    return NULL;
+}
+
+/* Searches the file at `path`, or remembers what was found there before. */
+static int search_file(struct remote_finder *f, const char *path, struct finding *ret)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return err_from_errno(errno);
+    if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > MAX_ELF_BYTES)
+        return E_FORMAT;
+    const struct finding *known = remembered(f, &st);
+    if (known) {
+        *ret = *known;
+        return 0;
+    }
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return err_from_errno(errno);
-    struct stat st;
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > MAX_ELF_BYTES)
-        return E_FORMAT;
     size_t len = (size_t)st.st_size;
     void *data = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED)
         return err_from_errno(errno);
-    uint64_t vaddr = 0;
-    int r = elf_symbols(data, len, symbol_names, SYM_COUNT, ret, &vaddr);
+    struct finding found = {st.st_dev, st.st_ino, st.st_ctim, {0}, 0};
+    int rc = elf_symbols(data, len, symbol_names, SYM_COUNT, found.symbols, &found.vaddr);
     munmap(data, len);
-    for (int i = 0; r == 0 && i < SYM_COUNT; i++)
-        if (ret[i])
-            ret[i] += c->base - vaddr;
-    return r < 0 ? r : ret[SYM_RUNTIME] ? 0 : E_NOTPYTHON;
+    if (rc < 0)
+        return rc;
+    if (f)
+        f->findings[f->next++ % MAX_FINDINGS] = found;
+    *ret = found;
+    return 0;
+}
+
+/* The symbols of a mapped file as addresses in the target. */
+static int locate(struct remote_finder *f, pid_t pid, const struct maps_candidate *c,
+                  uint64_t ret[SYM_COUNT])
+{
+    char path[MAPS_MAX_PATH + 64];
+    /* through the target's own root: a container's files are not ours */
+    snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, c->path);
+    struct finding found = {0};
+    int rc = search_file(f, path, &found);
+    if (rc < 0)
+        return rc;
+    if (!found.symbols[SYM_RUNTIME])
+        return E_NOTPYTHON;
+    for (int i = 0; i < SYM_COUNT; i++)
+        ret[i] = found.symbols[i] ? found.symbols[i] + c->base - found.vaddr : 0;
+    return 0;
 }
 
 /* "3.11" anywhere in "libpython3.11.so.1.0" or "/usr/bin/python3.11" */
@@ -110,7 +170,7 @@ static int choose_layout(struct remote *r, const char *path, const uint64_t symb
     }
 }
 
-static int find_interpreter(struct remote *r, pid_t pid)
+static int find_interpreter(struct remote *r, struct remote_finder *f, pid_t pid)
 {
     char path[64], exe[MAPS_MAX_PATH];
     struct buf maps;
@@ -133,7 +193,7 @@ static int find_interpreter(struct remote *r, pid_t pid)
         rc = E_NOTPYTHON;
     for (size_t i = 0; i < count && rc == E_NOTPYTHON; i++) {
         uint64_t symbols[SYM_COUNT];
-        if (locate(pid, &candidates[i], symbols) < 0)
+        if (locate(f, pid, &candidates[i], symbols) < 0)
             continue;
         r->runtime = symbols[SYM_RUNTIME];
         r->code_type = symbols[SYM_CODE_TYPE];
@@ -144,14 +204,14 @@ static int find_interpreter(struct remote *r, pid_t pid)
     return rc;
 }
 
-int remote_open(pid_t pid, struct remote **ret)
+int remote_open(struct remote_finder *finder, pid_t pid, struct remote **ret)
 {
     struct remote *r = calloc(1, sizeof *r);
     if (!r)
         return E_NOMEM;
     r->mem.pid = pid;
     r->rng = clock_mono_ns() | 1;
-    int rc = find_interpreter(r, pid);
+    int rc = find_interpreter(r, finder, pid);
     if (rc == 0)
         rc = remote_refresh_threads(r);
     if (rc < 0) {

@@ -423,11 +423,10 @@ static int look(struct remote *r, struct thread *t, const struct checks *checks)
         struct fixed f;
         int rc = copy_plan(r, t, checks, &f);
         if (rc < 0) {
-            if (rc == E_BADMEM) { /* the predicted C frame or a region may be what is gone */
-                t->cframe = 0;
-                continue;
-            }
-            return rc;
+            if (rc != E_BADMEM || (t->readable < f.len && !t->cframe))
+                return rc;
+            t->cframe = 0; /* the predicted C frame or a region may be what is gone */
+            continue;
         }
         const uint8_t *copy = t->copy + before;
         if (field_u64(copy, l->tstate.interp) != t->interp ||
@@ -627,7 +626,7 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
         if (whole)
             swap_looks(t);
         int rc = look(r, t, checks);
-        if (rc < 0 && rc != E_BADMEM)
+        if (rc < 0)
             return rc;
         whole = rc == 0;
         if (!whole || !same(&t->now, &t->before)) {
