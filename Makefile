@@ -5,7 +5,7 @@
 #   make test       the quick tier                     make pythons   CPython 3.14 and 3.15, for tests
 #   make test-long  everything                         make install   PREFIX=/usr/local, DESTDIR=
 #   make bench      speed, against other profilers     make format    clang-format, in place
-#                                                      make clean     all but downloads
+#   make wheel      dist/pyrometer-….whl, for pip      make clean     all but downloads
 #
 # `make demo` and `make test` install what is missing first (tools/setup.sh says what).
 
@@ -16,7 +16,7 @@ SECONDS ?= 600
 PYTHON  ?= $(firstword $(wildcard /usr/bin/python3) python3)
 VENV    := $(BUILD)/venv
 
-.PHONY: all build demo test test-long bench lint format fuzz install pythons clean setup-build setup-test setup-lint
+.PHONY: all build demo test test-long bench lint format fuzz install wheel pythons clean setup-build setup-test setup-lint
 
 all: build
 
@@ -59,6 +59,12 @@ fuzz: setup-test $(VENV)/ready
 install: build
 	@meson configure $(BUILD) --prefix=$(PREFIX)
 	meson install -C $(BUILD)
+
+# From the tree as it is, committed or not; `python -m build` makes it from what is committed.
+wheel: setup-build $(VENV)/ready
+	@rm -f dist/pyrometer-*.whl
+	$(VENV)/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	@ls dist/pyrometer-*.whl
 
 pythons:
 	@tools/pythons.sh $(BUILD)/pythons

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -24,6 +25,7 @@ import harness  # noqa: E402  the tests know where the interpreters and the work
 
 PYROMETER = harness.PYROMETER
 HANG = 300  # seconds after which a command counts as hung
+GRACE = 20  # seconds that an interrupted one has to write its output
 
 
 class Failed(Exception):
@@ -49,17 +51,33 @@ def pin(cpu):
     return (lambda: os.sched_setaffinity(0, {cpu})) if cpu is not None else None
 
 
-def run(command, cpu=None, env=None, cwd=None):
-    """Runs a command to its end and measures it by wait4: its whole CPU time, children it waited for included."""
+def alarms(child, limit):
+    """Timers that interrupt a child at `limit` seconds, if there is one, and kill it when it hangs."""
+    found = [threading.Timer(limit + GRACE if limit else HANG, os.kill, [child.pid, signal.SIGKILL])]
+    if limit:
+        found.append(threading.Timer(limit, os.kill, [child.pid, signal.SIGINT]))
+    for timer in found:
+        timer.daemon = True
+        timer.start()
+    return found
+
+
+def run(command, cpu=None, env=None, cwd=None, limit=None):
+    """Runs a command to its end and measures it by wait4: its whole CPU time, children it waited for included.
+
+    One that is not done after `limit` seconds is interrupted, as by Ctrl-C: some profilers stop after so many
+    samples, not after so many seconds.
+    """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begin = time.monotonic()
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                  env=env, cwd=cwd, preexec_fn=pin(cpu))
-        alarm = threading.Timer(HANG, child.kill)
-        alarm.start()
-        _, status, usage = os.wait4(child.pid, 0)
+        timers = alarms(child, limit)
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         end = time.monotonic()
-        alarm.cancel()
+        for timer in timers:  # while the pid is still the child's
+            timer.cancel()
+        _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         texts = []
         for f in (out, err):
@@ -79,6 +97,11 @@ class Target:
         if line.strip() != "ready":
             self.process.kill()
             raise Failed("the target %s said %r" % (" ".join(command), line))
+
+    def cpu_ns(self):
+        """CPU time of its main thread so far, by the scheduler."""
+        with open("/proc/%d/schedstat" % self.pid) as f:
+            return int(f.read().split()[0])
 
     def __enter__(self):
         return self

@@ -1,8 +1,8 @@
 /* Writes a large recording for the load measure: make_big FILE SAMPLES STACKS DEPTH
  *
  * SAMPLES records of one sample each, over about STACKS distinct stacks of DEPTH frames in a dozen
- * threads; functions, files and lines as many as a large program has. No sampler is involved: this is
- * the file that a day of sampling would leave behind, made in seconds. Linked with src/base and
+ * threads; functions, files and lines as many as a large program has. No sampler is involved: this
+ * is the file that a day of sampling would leave behind, made in seconds. Linked with src/base and
  * src/format. */
 #include "base/err.h"
 #include "format/writer.h"
@@ -44,7 +44,8 @@ static void define_codes(struct format_writer *w, uint32_t *codes)
     }
 }
 
-/* Each stack shares a beginning of random length with the one before it, as stacks of a program do. */
+/* Each stack shares a beginning of random length with the one before it, as stacks of a program do.
+ */
 static void define_stacks(struct format_writer *w, const uint32_t *codes, uint32_t *stacks,
                           uint32_t count, uint32_t depth)
 {

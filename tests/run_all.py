@@ -28,7 +28,7 @@ SANITIZED = {
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:exitcode=99",
 }
 # Suites that are about the sources and not about the binary: once is enough.
-SOURCE_TESTS = ["test_layers.py", "test_format_doc.py", "test_versions.py"]
+SOURCE_TESTS = ["test_layers.py", "test_format_doc.py", "test_versions.py", "test_wheel.py", "test_completion.py"]
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 

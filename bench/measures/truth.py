@@ -5,16 +5,20 @@ Target and sampler run on different CPUs, the sampler flat out. Three questions:
  - what do quick leaves cost: how many samples are read again, how many marked, is either chain preferred?
  - would we notice? The same with the check switched off must show impossible stacks.
 The peers that stop nothing are asked the first question too, on the chains.
+
+A target that waits for its CPU holds still and is easy to read: where "target on CPU" is far below 100, the
+machine was too busy for these figures to mean much.
 """
 import os
 
-from common import Target, info, run, say, table, workload
+from common import Target, info, median, run, say, table, workload
 from oracles import PROGRAMS, Verdict, balance
 from ours import Pyrometer
 
 FLAT_OUT = 1000000
 GUESS = 80000    # samples a second, to choose the length of a look; looks go on until there are enough
 MOST_LOOKS = 12  # at one program on one version
+LEAF_LOOKS_S = 0.4  # short, so that one pause of a busy machine spoils the balance of one look only
 LEAF_HZ = 10000
 LEAVES = ["1", "20", "200", "2000", "20000"]
 UNSAFE = {"PYROMETER_UNSAFE_NO_CHECK": "1"}
@@ -26,10 +30,11 @@ def start(bench, python, program, arguments=None):
 
 
 def look(bench, target, hz, seconds, env=None):
-    """One recording: (its stacks, its counters)."""
+    """One recording: (its stacks, its counters). A counter more: how long the target's main thread ran."""
     ours, out = Pyrometer(bench), bench.path("truth.pyro")
+    before = target.cpu_ns()
     run(ours.attach(target.pid, hz, seconds, out), cpu=bench.sampler_cpu, env=dict(os.environ, **(env or {}))).expect()
-    return ours.stacks(out), info(out)
+    return ours.stacks(out), dict(info(out), target_ns=target.cpu_ns() - before)
 
 
 def impossible_stacks(bench, total):
@@ -63,40 +68,45 @@ def impossible_stacks(bench, total):
     bench.at_most("truth", "unmarked impossible stacks in {:,} samples".format(samples), sum(r["impossible"] for r in rows), 0)
     bench.at_least("truth", "samples looked at", samples, total)
     bench.at_least("truth", "lowest share of samples inside a program's own functions (%)",
-                   min(100 * r["own"] / max(1, r["samples"]) for r in rows), 25, "or the oracle sees nothing")
+                   min(100 * r["own"] / max(1, r["samples"]) for r in rows), 10, "or the oracle sees nothing")
     return rows
 
 
-def leaves(bench, python, seconds):
-    """Chains with leaves of several lengths, at a rate that can be kept."""
-    rows, all_stacks = [], []
+def leaves(bench, python, looks):
+    """Chains with leaves of several lengths, at a rate that can be kept. Rows, and the balance of each look."""
+    rows, balances = [], []
     for leaf in LEAVES:
+        sums, mine = {}, []
         with start(bench, python, "chains.py", ["10", leaf, "100000"]) as target:
-            stacks, stats = look(bench, target, LEAF_HZ, seconds)
-        all_stacks += stacks
-        percent = lambda key: 100 * stats[key] / max(1, stats["samples"])  # noqa: E731
-        rows.append({"python": python.name, "leaf": int(leaf), "samples": stats["samples"],
-                     "yield": 100 * stats["samples"] / max(1, stats["ticks_taken"]),
-                     "missed": 100 * stats["ticks_missed"] / max(1, stats["ticks_requested"]),
-                     "retried": percent("samples_retried"), "marked": percent("samples_marked"),
-                     "balance": balance(stacks)})
-    return rows, balance(all_stacks)
+            for _ in range(looks):
+                stacks, stats = look(bench, target, LEAF_HZ, LEAF_LOOKS_S)
+                mine.append(balance(stacks))
+                for key, value in stats.items():
+                    sums[key] = sums.get(key, 0) + value
+        mine = [b for b in mine if b is not None]
+        balances += mine
+        percent = lambda key, of: 100 * sums[key] / max(1, sums[of])  # noqa: E731
+        rows.append({"python": python.name, "leaf": int(leaf), "samples": sums["samples"],
+                     "yield": percent("samples", "ticks_taken"), "missed": percent("ticks_missed", "ticks_requested"),
+                     "retried": percent("samples_retried", "samples"), "marked": percent("samples_marked", "samples"),
+                     "balance": median(mine), "target_on_cpu": percent("target_ns", "sampled_ns")})
+    return rows, median(balances)
 
 
-def leaf_lengths(bench, seconds):
+def leaf_lengths(bench, looks):
     rows = []
     for python in bench.pythons:
-        mine, pooled = leaves(bench, python, seconds)
+        mine, pooled = leaves(bench, python, looks)
         rows += mine
         bench.at_least("truth", "%s: ticks that yield a sample, worst leaf (%%)" % python.name, min(r["yield"] for r in mine), 98)
         bench.at_most("truth", "%s: marked at a leaf of 20,000 rounds (%%)" % python.name, mine[-1]["marked"], 2)
-        bench.at_most("truth", "%s: chain a, points from 50, all leaves" % python.name,
+        bench.at_most("truth", "%s: chain a, points from 50, median of looks" % python.name,
                       abs(pooled - 50) if pooled is not None else None, 2)
     number = lambda x: "%.2f" % x if x is not None else "?"  # noqa: E731
     table("chains at %d kHz by length of the leaf (rounds; 20,000 is about 0.4 ms)" % (LEAF_HZ // 1000),
-          ["python", "leaf", "samples", "yield %", "missed %", "retried %", "marked %", "chain a %"],
+          ["python", "leaf", "samples", "yield %", "missed %", "retried %", "marked %", "chain a %", "target on CPU %"],
           [[r["python"], "{:,}".format(r["leaf"]), r["samples"]] +
-           [number(r[k]) for k in ("yield", "missed", "retried", "marked", "balance")] for r in rows])
+           [number(r[k]) for k in ("yield", "missed", "retried", "marked", "balance", "target_on_cpu")] for r in rows])
     return rows
 
 
@@ -121,22 +131,23 @@ def peers_on_chains(bench, seconds):
         for leaf in ("200", "20000"):
             out = bench.path("peer.out")
             with start(bench, peer.target_python(), "chains.py", ["10", leaf, "100000"]) as target:
-                run(peer.attach(target.pid, peer.max_hz, seconds, out), cpu=bench.sampler_cpu).expect()
+                done = run(peer.attach(target.pid, peer.max_hz, seconds, out), cpu=bench.sampler_cpu).expect()
             stacks = peer.stacks(out)
             verdict = Verdict("chains.py", stacks)
             rows.append({"profiler": peer.label, "leaf": int(leaf), "samples": verdict.samples,
-                         "impossible": 100 * verdict.impossible / max(1, verdict.samples), "balance": balance(stacks)})
+                         "impossible": 100 * verdict.impossible / max(1, verdict.samples), "balance": balance(stacks),
+                         "errors": peer.error_rate(done)})
     table("peers on the chains, at up to 10 kHz (ours: the tables above)",
-          ["profiler", "leaf", "samples", "impossible %", "chain a %"],
-          [[r["profiler"], "{:,}".format(r["leaf"]), r["samples"], "%.2f" % r["impossible"],
-            "%.2f" % r["balance"] if r["balance"] is not None else "?"] for r in rows])
+          ["profiler", "leaf", "samples", "impossible %", "errors %", "chain a %"],
+          [[r["profiler"], "{:,}".format(r["leaf"]), r["samples"]] +
+           ["%.2f" % r[k] if r[k] is not None else "?" for k in ("impossible", "errors", "balance")] for r in rows])
     return rows
 
 
 def measure(bench):
     return {
         "impossible": impossible_stacks(bench, bench.scale(10**6, 10**7)),
-        "leaves": leaf_lengths(bench, bench.scale(0.7, 4)),
+        "leaves": leaf_lengths(bench, bench.scale(2, 10)),
         "unchecked": check_switched_off(bench, bench.scale(1, 3)),
         "peers": peers_on_chains(bench, bench.scale(2, 10)),
     }

@@ -5,6 +5,7 @@ printed and kept in the JSON). A peer that says itself what it wants of the mach
 where that is not there.
 """
 import importlib
+import math
 import os
 import pkgutil
 import sys
@@ -61,9 +62,18 @@ class Peer:
         """How many samples were taken, by its own word."""
         raise NotImplementedError
 
+    def error_rate(self, done):
+        """Percent of its looks that gave nothing, by its own word; None where it does not say."""
+        return None
+
     def stacks(self, out):
         """[( [function, …] root first, count )]"""
         raise NotImplementedError
+
+
+def whole(seconds):
+    """For profilers that only know whole seconds: enough of them."""
+    return str(max(1, math.ceil(seconds)))
 
 
 def collapsed(out, name_of):

@@ -1,5 +1,7 @@
 """Austin 3.7, the last with text output: reads from outside, stops nothing."""
-from peers import Peer, collapsed
+import re
+
+from peers import Peer, collapsed, whole
 
 
 class Austin(Peer):
@@ -11,8 +13,7 @@ class Austin(Peer):
         return [self.program("austin"), "--interval", "%dus" % round(1e6 / hz), "--output", out]
 
     def attach(self, pid, hz, seconds, out):
-        # whole seconds only
-        return self.common(hz, out) + ["--exposure", str(max(1, round(seconds))), "--pid", str(pid)]
+        return self.common(hz, out) + ["--exposure", whole(seconds), "--pid", str(pid)]
 
     def run(self, script, hz, out):
         return self.common(hz, out) + [self.bench.python.path, *script]
@@ -20,6 +21,10 @@ class Austin(Peer):
     def samples(self, done, out):
         with open(out, "rb") as f:
             return sum(1 for line in f if line[:1] == b"P")  # one line a sample: P<pid>;T<tid>;frames
+
+    def error_rate(self, done):
+        match = re.search(r"Error rate.*?(\d+)\D+(\d+)", re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr))
+        return 100 * int(match.group(1)) / max(1, int(match.group(2))) if match else None
 
     def stacks(self, out):
         def name(frame):  # file:function:line, after P<pid> and T<interpreter>:<tid>

@@ -1,7 +1,7 @@
 """py-spy: reads from outside; stops the target for each sample unless told not to."""
 import re
 
-from peers import Peer, collapsed
+from peers import Peer, collapsed, whole
 
 
 class PySpy(Peer):
@@ -16,8 +16,7 @@ class PySpy(Peer):
         return [self.program("py-spy"), "record", "--rate", str(hz), "--format", "raw", "--output", out, *self.options]
 
     def attach(self, pid, hz, seconds, out):
-        # whole seconds only
-        return self.common(hz, out) + ["--duration", str(max(1, round(seconds))), "--pid", str(pid)]
+        return self.common(hz, out) + ["--duration", whole(seconds), "--pid", str(pid)]
 
     def run(self, script, hz, out):
         return self.common(hz, out) + ["--", self.bench.python.path, *script]
@@ -25,6 +24,10 @@ class PySpy(Peer):
     def samples(self, done, out):
         match = re.search(r"Samples: (\d+)", done.stdout + done.stderr)
         return int(match.group(1)) if match else 0
+
+    def error_rate(self, done):
+        match = re.search(r"Samples: (\d+) Errors: (\d+)", done.stdout + done.stderr)
+        return 100 * int(match.group(2)) / max(1, int(match.group(1)) + int(match.group(2))) if match else None
 
     def stacks(self, out):
         return collapsed(out, lambda frame: frame.partition(" (")[0])

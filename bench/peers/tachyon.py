@@ -3,7 +3,7 @@ import os
 import re
 
 from common import Failed, run
-from peers import Peer, collapsed
+from peers import Peer, collapsed, whole
 
 
 class Tachyon(Peer):
@@ -23,7 +23,7 @@ class Tachyon(Peer):
         return [self.target_python().path, "-m", "profiling.sampling"]
 
     def attach(self, pid, hz, seconds, out):
-        return self.command() + ["attach", "--sampling-rate", str(hz), "--duration", str(seconds),
+        return self.command() + ["attach", "--sampling-rate", str(hz), "--duration", whole(seconds),
                                  "--all-threads", "--collapsed", "--output", out, str(pid)]
 
     def run(self, script, hz, out):
@@ -34,7 +34,6 @@ class Tachyon(Peer):
         return int(match.group(1).replace(",", "")) if match else 0
 
     def error_rate(self, done):
-        """Percent of its looks that gave nothing, by its own word."""
         match = re.search(r"Error rate: ([\d.]+)", done.stdout + done.stderr)
         return float(match.group(1)) if match else None
 

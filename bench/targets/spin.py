@@ -1,7 +1,8 @@
 """A CPU-bound program that knows how fast it is.
 
     spin.py windows [native|python THREADS]    says "ready", then counts its rounds per 20 ms until SIGTERM;
-                                               prints [[start, rounds per second], …] (CLOCK_MONOTONIC)
+                                               prints [[start (CLOCK_MONOTONIC), rounds per second, rounds per
+                                               second of CPU time], …]
     spin.py work ROUNDS                        does that many rounds and prints how many seconds they took
 
 A round is a call chain ten deep with a short loop at its end: calls for those who pay by the call, and a
@@ -47,15 +48,16 @@ def windows():
     signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
     found = []
     print("ready", flush=True)
-    start = perf_counter()
+    start, cpu_start = perf_counter(), time.thread_time()
     while not stop:
         rounds, end, now = 0, start + WINDOW, start
         while now < end:
             work(10)
             rounds += 1
             now = perf_counter()
-        found.append((start, rounds / (now - start)))
-        start = now
+        cpu_now = time.thread_time()
+        found.append((start, rounds / (now - start), rounds / max(1e-6, cpu_now - cpu_start)))
+        start, cpu_start = now, cpu_now
     json.dump(found, sys.stdout)
     sys.stdout.flush()
     import os

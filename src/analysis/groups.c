@@ -6,6 +6,11 @@
 #include "base/idxmap.h"
 #include "base/vec.h"
 
+enum {
+    LINE_TABLE_PER_NODE = 2, /* entries that may be spent for each node */
+    LINE_TABLE_LEAST = 1 << 20,
+};
+
 /* What makes two frames the same row. */
 struct key {
     uint32_t name; /* string id; for a module the index of its text */
@@ -123,6 +128,10 @@ static int code_row(struct grouping *g, uint32_t code_id, uint32_t line, uint32_
         return row_of(g, &key, file, file, ret_row);
     case ANALYSIS_BY_MODULE:
         return module_row(g, code, ret_row);
+    case ANALYSIS_BY_PLACE:
+        key.name = 0;
+        key.line = line;
+        return row_of(g, &key, file, file, ret_row);
     case ANALYSIS_BY_LINE:
         key.line = line;
         return row_of(g, &key, name, file, ret_row);
@@ -132,26 +141,97 @@ static int code_row(struct grouping *g, uint32_t code_id, uint32_t line, uint32_
     }
 }
 
-static int assign_nodes(struct grouping *g, uint32_t *node_row)
+/* Where in one table the rows of each code object's lines stand: a stretch for each, from its first
+ * line seen to its last. Asked for every node, so one load instead of a search. */
+struct line_table {
+    uint32_t *row;   /* ANALYSIS_ROW_NONE: not met yet; NULL: the lines are too far apart */
+    uint32_t *first; /* line, for each code */
+    size_t *at;      /* where its stretch begins */
+};
+
+static void line_table_release(struct line_table *lines)
+{
+    free(lines->row);
+    free(lines->first);
+    free(lines->at);
+}
+
+static int line_table_init(const struct profile_tables *t, struct line_table *ret)
+{
+    struct line_table l = {.first = malloc((t->code_count + 1) * sizeof *l.first),
+                           .at = calloc(t->code_count + 1, sizeof *l.at)};
+    _cleanup_free_ uint32_t *last = calloc(t->code_count + 1, sizeof *last);
+    if (!l.first || !l.at || !last) {
+        line_table_release(&l);
+        return E_NOMEM;
+    }
+    memset(l.first, 0xff, (t->code_count + 1) * sizeof *l.first);
+    for (size_t i = 1; i < t->node_count; i++) {
+        uint32_t code = t->node_code[i], line = t->node_line[i];
+        l.first[code] = line < l.first[code] ? line : l.first[code];
+        last[code] = line > last[code] ? line : last[code];
+    }
+    size_t total = 0;
+    for (size_t i = 0; i < t->code_count; i++) {
+        l.at[i] = total;
+        total += last[i] >= l.first[i] ? (size_t)last[i] - l.first[i] + 1 : 0;
+    }
+    /* a file may claim any line: what would be mostly holes is searched instead */
+    if (total <= LINE_TABLE_PER_NODE * t->node_count + LINE_TABLE_LEAST)
+        l.row = malloc((total + 1) * sizeof *l.row);
+    if (l.row)
+        memset(l.row, 0xff, (total + 1) * sizeof *l.row);
+    *ret = l;
+    return 0;
+}
+
+static int assign_lines(struct grouping *g, uint32_t *node_row)
 {
     const struct profile_tables *t = g->t;
-    bool by_line = g->rows->by == ANALYSIS_BY_LINE;
+    struct line_table lines;
+    int r = line_table_init(t, &lines);
+    if (r < 0)
+        return r;
+    for (size_t i = 1; r == 0 && i < t->node_count; i++) {
+        uint32_t code = t->node_code[i], line = t->node_line[i];
+        uint32_t *known = lines.row ? &lines.row[lines.at[code] + line - lines.first[code]] : NULL;
+        if (known && *known != ANALYSIS_ROW_NONE) {
+            node_row[i] = *known;
+            continue;
+        }
+        r = code_row(g, code, line, &node_row[i]);
+        if (known)
+            *known = node_row[i];
+    }
+    line_table_release(&lines);
+    return r;
+}
+
+/* When rows are not lines, every node of a code object has the same row. */
+static int assign_codes(struct grouping *g, uint32_t *node_row)
+{
+    const struct profile_tables *t = g->t;
     _cleanup_free_ uint32_t *known = malloc((t->code_count + 1) * sizeof *known);
     if (!known)
         return E_NOMEM;
     memset(known, 0xff, (t->code_count + 1) * sizeof *known);
-    node_row[0] = ANALYSIS_ROW_NONE;
     for (size_t i = 1; i < t->node_count; i++) {
         uint32_t code = t->node_code[i];
-        /* when rows are not lines, every node of a code object has the same row */
-        if (by_line || known[code] == ANALYSIS_ROW_NONE) {
-            int r = code_row(g, code, t->node_line[i], &known[code]);
+        if (known[code] == ANALYSIS_ROW_NONE) {
+            int r = code_row(g, code, 0, &known[code]);
             if (r < 0)
                 return r;
         }
         node_row[i] = known[code];
     }
     return 0;
+}
+
+static int assign_nodes(struct grouping *g, uint32_t *node_row)
+{
+    bool by_line = g->rows->by == ANALYSIS_BY_LINE || g->rows->by == ANALYSIS_BY_PLACE;
+    node_row[0] = ANALYSIS_ROW_NONE;
+    return by_line ? assign_lines(g, node_row) : assign_codes(g, node_row);
 }
 
 int analysis_groups_fill(struct analysis_rows *rows)

@@ -32,6 +32,26 @@ const struct analysis_metric ANALYSIS_METRICS[] = {
     {0},
 };
 
+/* What stands in for the default metric in profiles of other tools, by their fact `import.unit`. */
+static const struct analysis_metric IMPORTED[] = {
+    {"samples", "count", 1, "samples, or whatever the file counts", weigh_wall},
+    {"bytes", "bytes", 1, "bytes", weigh_wall},
+    {"time", "seconds", 1e-9, "time as the profiler measured it", weigh_wall},
+    {0},
+};
+
+const struct analysis_metric *analysis_metric_of(const struct profile *profile,
+                                                 const struct analysis_metric *asked)
+{
+    const char *unit = profile_meta_value(profile, "import.unit");
+    if (!unit || asked != ANALYSIS_METRICS)
+        return asked;
+    for (const struct analysis_metric *m = IMPORTED; m->name; m++)
+        if (strcmp(m->name, unit) == 0)
+            return m;
+    return asked;
+}
+
 const struct analysis_metric *analysis_metric_find(const char *name)
 {
     for (const struct analysis_metric *m = ANALYSIS_METRICS; m->name; m++)

@@ -7,6 +7,7 @@
 
 #include "profile/profile.h"
 
+#include <regex.h>
 #include <stdbool.h>
 
 struct analysis_metric {
@@ -25,6 +26,11 @@ extern const struct analysis_metric ANALYSIS_METRICS[];
 /* The row of that name, or NULL. */
 const struct analysis_metric *analysis_metric_find(const char *name);
 
+/* The metric that a profile really has when `asked` is wanted: an import weighed in samples or bytes,
+ * or timed by another clock, has a metric of its own in the place of the default one. */
+const struct analysis_metric *analysis_metric_of(const struct profile *profile,
+                                                 const struct analysis_metric *asked);
+
 /* Zero-initialised but for `metric`, it asks for everything. */
 struct analysis_query {
     const struct analysis_metric *metric;
@@ -33,6 +39,9 @@ struct analysis_query {
     uint32_t process; /* a pid */
     bool has_from, has_to;
     double from, to; /* seconds after the start of the recording */
+    /* Only samples whose stack has a frame that matches the one, and none that matches the other
+     * (analysis/match.h says how); NULL: any stack. Compiled by the caller, borrowed. */
+    const regex_t *include, *exclude;
 };
 
 /* False for the holes in the tables and for the stand-ins of what was lost in a damaged file. */

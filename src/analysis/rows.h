@@ -24,7 +24,9 @@ enum analysis_by {
 #define X(id, name) ANALYSIS_BY_##id,
     ANALYSIS_BY_LIST(X)
 #undef X
-        ANALYSIS_BY_COUNT
+        ANALYSIS_BY_COUNT,
+    ANALYSIS_BY_PLACE = ANALYSIS_BY_COUNT, /* file and line, whatever the function; has no name:
+                                              it is for analysis/lines.c */
 };
 
 extern const char *const ANALYSIS_BY_NAMES[ANALYSIS_BY_COUNT + 1]; /* NULL ends it */

@@ -2,10 +2,9 @@
  * the same recording always prints the same table. */
 #include "analysis/select.h"
 
+#include "analysis/match.h"
 #include "base/buf.h"
 #include "base/err.h"
-
-enum { MATCH_TEXT_MAX = 16 << 20 };
 
 const char *const ANALYSIS_SORT_NAMES[ANALYSIS_SORT_COUNT + 1] = {
 #define X(id, name) [ANALYSIS_SORT_##id] = (name),
@@ -62,25 +61,9 @@ static int compare_rows(const void *a, const void *b, void *ctx)
     return compare_u64(x, y);
 }
 
-static bool match_text(const struct profile_string *name, const regex_t *match, struct buf *text)
-{
-    buf_clear(text);
-    buf_append(text, name->text, name->len);
-    return regexec(match, buf_cstr(text), 0, NULL, 0) == 0;
-}
-
-/* "file:line(function)", as far as the row has them; or the name or the file by itself, so that
- * "^main$" finds what it looks like. */
 static bool matches(const struct analysis_row *row, const regex_t *match, struct buf *text)
 {
-    if (!match || match_text(&row->name, match, text) || match_text(&row->file, match, text))
-        return true;
-    buf_clear(text);
-    buf_append(text, row->file.text, row->file.len);
-    buf_printf(text, ":%u(", row->line);
-    buf_append(text, row->name.text, row->name.len);
-    buf_puts(text, ")");
-    return regexec(match, buf_cstr(text), 0, NULL, 0) == 0;
+    return !match || analysis_match_code(match, row->name, row->file, row->line, text);
 }
 
 int analysis_selection_init(const struct analysis_rows *rows, const struct analysis_select *select,
@@ -90,7 +73,7 @@ int analysis_selection_init(const struct analysis_rows *rows, const struct analy
     if (!s.row)
         return E_NOMEM;
     struct buf text;
-    buf_init(&text, MATCH_TEXT_MAX);
+    buf_init(&text, ANALYSIS_MATCH_BYTES_MAX);
     double least = select->min_percent / 100 * (double)rows->weights->total.weight;
     for (size_t i = 0; i < rows->count; i++) {
         const struct analysis_row *row = &rows->row[i];

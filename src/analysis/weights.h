@@ -21,6 +21,9 @@ struct analysis_weights {
     uint64_t recorded_samples; /* in the whole recording, whatever the query */
     uint32_t threads_taken;    /* threads that pass the filters, with samples or without */
     uint32_t damaged_chunks;   /* of samples, that had to be skipped */
+    /* The profile has exact counts, and the query leaves them whole: functions and their calls are
+     * then taken from the counts, and have no error. */
+    bool exact;
 };
 
 int analysis_weights_init(const struct profile *profile, const struct analysis_query *query,

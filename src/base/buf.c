@@ -34,7 +34,7 @@ bool buf_reserve(struct buf *b, size_t extra)
         b->error = E_LIMIT;
         return false;
     }
-    size_t cap = b->cap ? b->cap : BUF_FIRST_CAPACITY;
+    size_t cap = b->cap ? b->cap : min_u64(BUF_FIRST_CAPACITY, b->max);
     while (cap < b->len + extra)
         cap = cap > b->max / 2 ? b->max : cap * 2;
     uint8_t *data = realloc(b->data, cap);

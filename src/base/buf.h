@@ -45,7 +45,7 @@ static inline int buf_error(const struct buf *b)
 
 static inline void buf_put_u8(struct buf *b, uint8_t v)
 {
-    if (likely(b->len < b->cap) || buf_reserve(b, 1))
+    if (likely(b->len < b->cap && !b->error) || buf_reserve(b, 1))
         b->data[b->len++] = v;
 }
 
@@ -54,7 +54,8 @@ enum { VARINT_MAX_BYTES = 10 };
 
 static inline void buf_put_varint(struct buf *b, uint64_t v)
 {
-    if (unlikely(b->cap - b->len < VARINT_MAX_BYTES) && !buf_reserve(b, VARINT_MAX_BYTES))
+    if (unlikely(b->cap - b->len < VARINT_MAX_BYTES || b->error) &&
+        !buf_reserve(b, VARINT_MAX_BYTES))
         return;
     uint8_t *p = b->data + b->len;
     while (v >= 0x80) {

@@ -24,6 +24,9 @@
     X(NEWER, "written by a newer Pyrometer")                                                       \
     X(CORRUPT, "the file is damaged")                                                              \
     X(EMPTY, "the file is empty")                                                                  \
+    X(BADSTACKS, "a line of the collapsed stacks is not a stack and a number")                     \
+    X(BADJSON, "the JSON is damaged, or is not a speedscope file")                                 \
+    X(BADPSTATS, "the pstats file is damaged or cut off")                                          \
     X(INVALID, "invalid argument")                                                                 \
     X(AMBIGUOUS, "more than one matches")                                                          \
     X(SYSTEM, "the system refused")

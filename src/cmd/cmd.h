@@ -28,6 +28,9 @@ enum cmd_status {
     X(attach, cmd_attach, "record", "record a program that already runs")                          \
     X(dump, cmd_dump, "record", "print every thread's stack, now")                                 \
     X(report, cmd_report, "look", "where the time went, as a table")                               \
+    X(flame, cmd_flame, "look", "where the time went, as a flame graph")                          \
+    X(lines, cmd_lines, "look", "the source, with what was seen of each line beside it")           \
+    X(diff, cmd_diff, "look", "two runs side by side, with what changed")                          \
     X(export, cmd_export, "look", "write a recording in another tool's format")                    \
     X(info, cmd_info, "files", "what a recording holds")                                           \
     X(verify, cmd_verify, "files", "check a recording, save what can be saved of a torn one")      \

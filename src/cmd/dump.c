@@ -30,6 +30,8 @@ enum {
     SAMPLE_PAUSE_MS = 2,
 };
 
+#define WAITS_FOR_GIL "waiting for the GIL"
+
 struct frame {
     char *name, *qualname, *file; /* owned; name alone is never NULL */
     int32_t line;
@@ -165,7 +167,7 @@ static void read_state(const struct remote *r, size_t index, char dst[STATE_BYTE
     uint64_t first = strtoull(end, NULL, 16);
     if (number == SYS_futex && remote_gil_range(r, index, &begin, &stop) && first >= begin &&
         first < stop)
-        snprintf(dst, STATE_BYTES, "waiting for the GIL");
+        snprintf(dst, STATE_BYTES, WAITS_FOR_GIL);
     else
         name_wait(number, dst);
 }
@@ -236,6 +238,8 @@ static int collect_thread(struct dump *d, struct remote *r, size_t index)
     if (rc == E_NOPROC || rc == E_PERM || rc == E_NOMEM)
         return rc;
     bool readable = rc == 0;
+    if (s.holds_gil && !strcmp(t.state, WAITS_FOR_GIL)) /* it got it since */
+        snprintf(t.state, sizeof t.state, "running");
     t.moving = s.moving;
     t.holds_gil = s.holds_gil;
     t.gil_known = s.gil_known;

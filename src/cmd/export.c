@@ -109,9 +109,7 @@ int cmd_export(int argc, char **argv)
     const struct cmd_option options[] = {
         {"output", 'o', CMD_TEXT, &q.output, NULL},
         {"force", 0, CMD_FLAG, &q.force, NULL},
-        {"metric", 0, CMD_TEXT, &query.metric, NULL},
-        {"thread", 0, CMD_TEXT, &query.thread, NULL},
-        {"process", 0, CMD_COUNT, &query.process, &query.has_process},
+        CMD_QUERY_OPTIONS(&query),
         {0},
     };
     int first;
@@ -124,10 +122,11 @@ int cmd_export(int argc, char **argv)
     int status = choose_format(argv[first], &q.format);
     if (!status)
         status = cmd_query_make(&query, &q.options.query);
-    if (status)
-        return status;
     q.options.weighted = query.metric != NULL;
     if (q.output && strcmp(q.output, "-") == 0)
         q.output = NULL;
-    return export_run(&q, operands > 1 ? argv[first + 1] : "@");
+    if (!status)
+        status = export_run(&q, operands > 1 ? argv[first + 1] : "@");
+    cmd_query_release(&query);
+    return status;
 }

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 
@@ -67,7 +68,73 @@ int cmd_choose(const char *option, const char *word, const char *const *names)
     return -1;
 }
 
-int cmd_query_make(const struct cmd_query_options *options, struct analysis_query *ret)
+int cmd_regex_compile(const char *option, const char *pattern, regex_t *ret)
+{
+    int r = regcomp(ret, pattern, REG_EXTENDED | REG_NOSUB);
+    if (!r)
+        return 0;
+    char why[128];
+    regerror(r, ret, why, sizeof why);
+    return cmd_fail(CMD_USAGE, "%s '%s' is not a regular expression: %s", option, pattern, why);
+}
+
+/* A plain decimal number up to `end`. */
+static bool parse_seconds(const char *text, const char *end, double *ret)
+{
+    char *stop;
+    if (text + strspn(text, "0123456789.") < end)
+        return false;
+    double v = strtod(text, &stop);
+    if (stop != end || !isfinite(v))
+        return false;
+    *ret = v;
+    return true;
+}
+
+static int parse_range(const char *range, struct analysis_query *q)
+{
+    const char *colon = strchr(range, ':');
+    const char *end = range + strlen(range);
+    bool good = colon != NULL;
+    if (good && colon > range)
+        good = q->has_from = parse_seconds(range, colon, &q->from);
+    if (good && colon + 1 < end)
+        good = q->has_to = parse_seconds(colon + 1, end, &q->to);
+    if (!good)
+        return cmd_fail(
+            CMD_USAGE,
+            "--range '%s': it is A:B in seconds after the start, such as 1.5:3 or 10:", range);
+    if (q->has_from && q->has_to && !(q->from < q->to))
+        return cmd_fail(CMD_USAGE, "--range '%s' is empty: the first must be the smaller", range);
+    return 0;
+}
+
+static int compile_filters(struct cmd_query_options *o, struct analysis_query *q)
+{
+    int status = 0;
+    if (o->include) {
+        status = cmd_regex_compile("--include", o->include, &o->include_regex);
+        o->has_include = !status;
+        q->include = &o->include_regex;
+    }
+    if (!status && o->exclude) {
+        status = cmd_regex_compile("--exclude", o->exclude, &o->exclude_regex);
+        o->has_exclude = !status;
+        q->exclude = &o->exclude_regex;
+    }
+    return status;
+}
+
+void cmd_query_release(struct cmd_query_options *options)
+{
+    if (options->has_include)
+        regfree(&options->include_regex);
+    if (options->has_exclude)
+        regfree(&options->exclude_regex);
+    options->has_include = options->has_exclude = false;
+}
+
+int cmd_query_make(struct cmd_query_options *options, struct analysis_query *ret)
 {
     struct analysis_query q = {.metric = ANALYSIS_METRICS, .thread = options->thread};
     if (options->metric) {
@@ -86,8 +153,12 @@ int cmd_query_make(const struct cmd_query_options *options, struct analysis_quer
         q.has_process = true;
         q.process = (uint32_t)options->process;
     }
-    *ret = q;
-    return 0;
+    int status = options->range ? parse_range(options->range, &q) : 0;
+    if (!status)
+        status = compile_filters(options, &q);
+    if (!status)
+        *ret = q;
+    return status;
 }
 
 static void list_thread(struct buf *list, const struct profile_tables *t, uint32_t i)

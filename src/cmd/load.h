@@ -19,16 +19,38 @@ int cmd_load_failed(const char *path, int code);
 /* The place of `word` in a NULL-ended list, or a line that gives the right ones and -1. */
 int cmd_choose(const char *option, const char *word, const char *const *names);
 
-/* --metric, --thread, --process: the part of a command line that makes a query. */
+/* The filter language: the part of a command line that makes a query. Zero-initialise it, splice
+ * CMD_QUERY_OPTIONS into the command's table, cmd_query_make() after parsing, and in the end, also
+ * after a failure, cmd_query_release(). */
 struct cmd_query_options {
     const char *metric;
     const char *thread;
     uint64_t process;
     bool has_process;
+    const char *range; /* "A:B", seconds after the start; either side may be empty */
+    const char *include, *exclude;
+    regex_t include_regex, exclude_regex; /* owned once compiled */
+    bool has_include, has_exclude;
 };
 
-/* Fills in the query (texts stay borrowed from the options). 0, or the status after a line. */
-int cmd_query_make(const struct cmd_query_options *options, struct analysis_query *ret);
+/* The rows of the table, the same for every command that looks at recordings. */
+/* clang-format off */
+#define CMD_QUERY_OPTIONS(q)                                                                       \
+    {"metric", 0, CMD_TEXT, &(q)->metric, NULL},                                                   \
+    {"thread", 0, CMD_TEXT, &(q)->thread, NULL},                                                   \
+    {"process", 0, CMD_COUNT, &(q)->process, &(q)->has_process},                                   \
+    {"range", 0, CMD_TEXT, &(q)->range, NULL},                                                     \
+    {"include", 0, CMD_TEXT, &(q)->include, NULL},                                                 \
+    {"exclude", 0, CMD_TEXT, &(q)->exclude, NULL}
+/* clang-format on */
+
+/* Fills in the query (texts and expressions stay borrowed from the options). 0, or the status after
+ * a line. */
+int cmd_query_make(struct cmd_query_options *options, struct analysis_query *ret);
+void cmd_query_release(struct cmd_query_options *options);
+
+/* Compiles the extended regular expression of an option. 0, or the status after a line. */
+int cmd_regex_compile(const char *option, const char *pattern, regex_t *ret);
 
 /* 0 if the filters leave a thread at all, or the status after a line that lists what there is. */
 int cmd_query_check(const struct analysis_query *query, const struct profile *profile);

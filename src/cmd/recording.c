@@ -6,7 +6,10 @@
 #include "view/summary.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -25,6 +28,24 @@ static int parse_rate(const char *text, double *ret)
     return 0;
 }
 
+/* The descriptor is ours alone: the command must not find it open. */
+static int keep_path_fd(uint64_t fd)
+{
+    int number = fd > STDERR_FILENO && fd <= INT_MAX ? (int)fd : -1;
+    int flags = fcntl(number, F_GETFD);
+    if (flags < 0 || fcntl(number, F_SETFD, flags | FD_CLOEXEC) < 0)
+        return cmd_fail(CMD_USAGE, "--path-fd needs an open descriptor above 2, not %ju",
+                        (uintmax_t)fd);
+    return 0;
+}
+
+static void tell_path(const struct cmd_recording *r)
+{
+    if (r->has_path_fd && dprintf((int)r->path_fd, "%s\n", r->path) < 0)
+        cmd_warn("cannot write the path to descriptor %ju: %s", (uintmax_t)r->path_fd,
+                 strerror(errno));
+}
+
 int cmd_recording_begin(struct cmd_recording *r, struct record_options *ret)
 {
     struct record_options o = {.version = PYROMETER_VERSION, .force = r->force};
@@ -34,6 +55,9 @@ int cmd_recording_begin(struct cmd_recording *r, struct record_options *ret)
     if (r->has_seconds && r->seconds <= 0)
         return cmd_fail(CMD_USAGE, "--for needs a number of seconds above 0");
     o.seconds = r->seconds;
+    status = r->has_path_fd ? keep_path_fd(r->path_fd) : 0;
+    if (status)
+        return status;
     if (getrandom(o.run_id, sizeof o.run_id, 0) != (ssize_t)sizeof o.run_id)
         return cmd_fail(CMD_FAILED, "no random numbers for a run id: %s", strerror(errno));
     if (r->output)
@@ -66,6 +90,7 @@ void cmd_recording_end(const struct cmd_recording *r, const struct record_result
     if (result->write_error)
         cmd_warn("the recording %s is not complete: %s; what was written before can be read",
                  r->path, err_text(result->write_error));
+    tell_path(r);
     if (r->quiet)
         return;
     struct profile *p = NULL;

@@ -11,6 +11,8 @@ struct cmd_recording {
     bool force, quiet;
     double seconds;
     bool has_seconds;
+    uint64_t path_fd; /* where to tell the path of a complete recording */
+    bool has_path_fd;
     char *path; /* owned */
 };
 
@@ -20,7 +22,8 @@ int cmd_recording_begin(struct cmd_recording *r, struct record_options *ret);
 /* The line for a recording that could not be begun, and the exit status. */
 int cmd_recording_refused(const struct cmd_recording *r, int code);
 
-/* Says what there is to say: a write error always, the summary unless --quiet. */
+/* Says what there is to say: a write error always, the path on --path-fd, the summary unless
+ * --quiet. */
 void cmd_recording_end(const struct cmd_recording *r, const struct record_result *result);
 
 void cmd_recording_release(struct cmd_recording *r);

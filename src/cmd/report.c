@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/load.h"
+#include "view/heading.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,19 +33,14 @@ struct report_request {
 
 static int compile_match(struct report_request *q, const char *pattern)
 {
-    int r = regcomp(&q->match, pattern, REG_EXTENDED | REG_NOSUB);
-    if (r) {
-        char why[128];
-        regerror(r, &q->match, why, sizeof why);
-        return cmd_fail(CMD_USAGE, "--match '%s' is not a regular expression: %s", pattern, why);
-    }
-    q->has_match = true;
-    q->select.match = &q->match;
-    return 0;
+    int status = cmd_regex_compile("--match", pattern, &q->match);
+    q->has_match = !status;
+    q->select.match = q->has_match ? &q->match : NULL;
+    return status;
 }
 
 /* 0, or the exit status after a line. Also on failure the request is to be released. */
-static int understand(const struct report_options *o, struct report_request *q)
+static int understand(struct report_options *o, struct report_request *q)
 {
     int status = cmd_query_make(&o->query, &q->query);
     if (status)
@@ -107,7 +103,7 @@ static int show(const struct report_request *q, const struct profile *profile)
     if (r < 0)
         return cmd_load_failed(profile_path(profile), r);
     int status = 0;
-    if (!view_report_is_too_short(&weights))
+    if (!view_is_too_short(&weights))
         status = cmd_query_check(&q->query, profile);
     if (!status) {
         bool output;
@@ -127,13 +123,11 @@ int cmd_report(int argc, char **argv)
     struct report_options o = {.by = "function", .sort = "self"};
     const struct cmd_option options[] = {
         {"by", 0, CMD_TEXT, &o.by, NULL},
-        {"metric", 0, CMD_TEXT, &o.query.metric, NULL},
         {"sort", 0, CMD_TEXT, &o.sort, NULL},
         {"match", 0, CMD_TEXT, &o.match, NULL},
         {"limit", 0, CMD_COUNT, &o.limit, &o.has_limit},
         {"min-percent", 0, CMD_REAL, &o.min_percent, NULL},
-        {"thread", 0, CMD_TEXT, &o.query.thread, NULL},
-        {"process", 0, CMD_COUNT, &o.query.process, &o.query.has_process},
+        CMD_QUERY_OPTIONS(&o.query),
         {"callers", 0, CMD_FLAG, &o.callers, NULL},
         {"callees", 0, CMD_FLAG, &o.callees, NULL},
         {"json", 0, CMD_FLAG, &o.json, NULL},
@@ -157,5 +151,6 @@ int cmd_report(int argc, char **argv)
     profile_free(profile);
     if (q.has_match)
         regfree(&q.match);
+    cmd_query_release(&o.query);
     return status;
 }

@@ -14,6 +14,7 @@ int cmd_run(int argc, char **argv)
         {"force", 0, CMD_FLAG, &r.force, NULL},
         {"for", 0, CMD_REAL, &r.seconds, &r.has_seconds},
         {"quiet", 0, CMD_FLAG, &r.quiet, NULL},
+        {"path-fd", 0, CMD_COUNT, &r.path_fd, &r.has_path_fd},
         {NULL, 0, CMD_FLAG, NULL, NULL},
     };
     int first;

@@ -19,7 +19,13 @@ typedef int export_fn(const struct profile *profile, const struct export_options
 /* name, function, suffix of its files, what reads it */
 #define EXPORT_FORMATS(X)                                                                          \
     X("collapsed", export_collapsed_write, ".collapsed",                                           \
-      "one line a stack and a number: flame graph tools, speedscope")
+      "one line a stack and a number: flame graph tools, speedscope")                              \
+    X("speedscope", export_speedscope_write, ".speedscope.json", "speedscope.app")                 \
+    X("callgrind", export_callgrind_write, ".callgrind", "KCachegrind, callgrind_annotate")        \
+    X("pprof", export_pprof_write, ".pb.gz", "go tool pprof")                                      \
+    X("json", export_json_write, ".json", "the whole profile as one object (docs/json.md)")        \
+    X("csv", export_csv_write, ".csv", "a row for each function: spreadsheets, data frames")       \
+    X("dot", export_dot_write, ".dot", "the call graph: graphviz")
 
 #define X(name, function, suffix, text) export_fn function;
 EXPORT_FORMATS(X)

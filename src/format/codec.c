@@ -81,6 +81,17 @@ void codec_put_sample(struct buf *b, struct codec_sample_state *state,
     state->end_ns = s->start_ns + s->duration_ns;
 }
 
+void codec_put_source(struct buf *b, const struct record_source *s)
+{
+    buf_put_varint(b, s->path);
+    buf_put_varint(b, s->flags);
+    buf_put_varint(b, s->size);
+    buf_put_varint(b, s->mtime_ns);
+    buf_put_varint(b, s->hash);
+    if (s->flags & RECORD_SOURCE_TEXT)
+        codec_put_text(b, s->text, s->text_len);
+}
+
 void codec_put_stats(struct buf *b, const struct record_stats *stats)
 {
     for (int i = 0; i < RECORD_STAT_COUNT; i++) {
@@ -285,11 +296,11 @@ static inline bool get_sample(struct cursor *c, struct codec_sample_state *state
     uint8_t head = get_u8(c);
     ret->state = head & RECORD_STATE_MASK;
     ret->thread = head & HEAD_SAME_THREAD ? state->thread : get_id(c);
-    int64_t stack = (int64_t)state->stack + get_svarint(c);
+    uint64_t stack = state->stack + (uint64_t)get_svarint(c); /* below zero wraps past the maximum */
     ret->start_ns = state->end_ns + (uint64_t)get_svarint(c);
     ret->duration_ns = get_varint(c);
     ret->count = head & HEAD_COUNT ? get_u32(c) : 1;
-    if (unlikely(c->bad || stack < 0 || stack >= FORMAT_MAX_IDS))
+    if (unlikely(c->bad || stack >= FORMAT_MAX_IDS))
         return false;
     ret->stack = (uint32_t)stack;
     state->thread = ret->thread;
@@ -313,6 +324,27 @@ static int visit_samples(struct cursor *c, uint32_t n, const struct format_visit
         if (got < want)
             return E_CORRUPT;
         n -= (uint32_t)want;
+    }
+    return 0;
+}
+
+static int visit_sources(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct record_source s = {
+            .path = get_id(c),
+            .flags = get_u32(c),
+            .size = get_varint(c),
+            .mtime_ns = get_varint(c),
+            .hash = get_varint(c),
+        };
+        if (s.flags & RECORD_SOURCE_TEXT)
+            s.text = get_text(c, &s.text_len);
+        if (c->bad)
+            return E_CORRUPT;
+        int r = v->source(ctx, &s);
+        if (r)
+            return r;
     }
     return 0;
 }
@@ -364,6 +396,8 @@ int codec_visit(unsigned kind, const uint8_t *data, size_t len, uint32_t records
         return v->samples ? visit_samples(&c, records, v, ctx) : 0;
     case FORMAT_CHUNK_STATS:
         return v->stat ? visit_stats(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_SOURCES:
+        return v->source ? visit_sources(&c, records, v, ctx) : 0;
     default:
         return 0;
     }

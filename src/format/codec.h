@@ -23,6 +23,7 @@ void codec_put_process(struct buf *b, const struct record_process *p);
 void codec_put_thread(struct buf *b, const struct record_thread *t);
 void codec_put_sample(struct buf *b, struct codec_sample_state *state,
                       const struct record_sample *s);
+void codec_put_source(struct buf *b, const struct record_source *s);
 void codec_put_stats(struct buf *b, const struct record_stats *stats);
 
 /* Decodes a payload of the given kind; rows that are NULL and kinds unknown are skipped. */

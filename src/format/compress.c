@@ -1,6 +1,7 @@
 #include "format/compress.h"
 
 #include "base/err.h"
+#include "format/record.h"
 
 #include <xxhash.h>
 #include <zstd.h>
@@ -33,6 +34,11 @@ int decompress(void *dst, size_t raw_len, const void *src, size_t len)
 {
     size_t n = ZSTD_decompress(dst, raw_len, src, len);
     return ZSTD_isError(n) || n != raw_len ? E_CORRUPT : 0;
+}
+
+uint64_t record_source_hash(const void *text, size_t len)
+{
+    return XXH3_64bits(text, len);
 }
 
 uint64_t checksum_file_header(const struct format_file_header *h)

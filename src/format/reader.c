@@ -74,6 +74,24 @@ static uint64_t resync(const struct format_reader *r, uint64_t at)
     return r->len;
 }
 
+static bool is_decoded(unsigned kind)
+{
+    return kind >= FORMAT_CHUNK_META && kind <= FORMAT_CHUNK_STATS;
+}
+
+/* May this frame be taken at its word? Checksums are verified when a chunk is decoded, for opening
+ * must be quick; but where a false header would go unnoticed until then, or forever, it is done at
+ * once: its successor does not begin where it says it ends, its number is not the next one, or it is
+ * of a kind that nobody decodes. */
+static bool is_credible(const struct format_reader *r, uint64_t at,
+                        const struct format_chunk_header *h, uint32_t expected)
+{
+    struct format_chunk_header next;
+    uint64_t end = at + sizeof *h + h->stored_bytes;
+    bool joins = frame_at(r, end, &next) && next.sequence == h->sequence + 1;
+    return (joins && h->sequence == expected && is_decoded(h->kind)) || payload_is_sound(r, at, h);
+}
+
 static int find_chunks(struct format_reader *r)
 {
     struct format_summary *s = &r->summary;
@@ -82,7 +100,7 @@ static int find_chunks(struct format_reader *r)
     s->good_bytes = at;
     while (at < r->len) {
         struct format_chunk_header h;
-        if (!frame_at(r, at, &h)) {
+        if (!frame_at(r, at, &h) || !is_credible(r, at, &h, expected)) {
             uint64_t next = resync(r, at + 1);
             if (next == r->len) {
                 s->torn = true;
@@ -231,6 +249,8 @@ static bool wanted(unsigned kind, const struct format_visitor *v)
         return v->samples != NULL;
     case FORMAT_CHUNK_STATS:
         return v->stat != NULL;
+    case FORMAT_CHUNK_SOURCES:
+        return v->source != NULL;
     default:
         return false;
     }

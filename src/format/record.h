@@ -81,6 +81,28 @@ struct record_sample {
     uint64_t duration_ns;
 };
 
+enum record_source_flag {
+    RECORD_SOURCE_TEXT = 1 << 0,      /* the text was kept */
+    RECORD_SOURCE_HASHED = 1 << 1,    /* `hash` is known */
+    RECORD_SOURCE_LINECACHE = 1 << 2, /* no file: the text stood in the program's linecache */
+    RECORD_SOURCE_OVER = 1 << 3,      /* it was to be kept, but a limit was reached */
+};
+
+/* A source file as it was when its code was first seen: its print, and, where the file may vanish
+ * or was none, its text. The last record for a path counts. */
+struct record_source {
+    uint32_t path;     /* string id: the file name that code objects have */
+    uint32_t flags;    /* enum record_source_flag */
+    uint64_t size;     /* in bytes; of the member, if it is one of a zip */
+    uint64_t mtime_ns; /* since 1970; of the archive, if it is in a zip; 0: not known */
+    uint64_t hash;     /* record_source_hash() of the content */
+    const char *text;  /* borrowed for the call; NULL without RECORD_SOURCE_TEXT */
+    size_t text_len;
+};
+
+/* XXH3-64 of the bytes. */
+uint64_t record_source_hash(const void *text, size_t len);
+
 /* What the sampler says of itself, in STATS chunks. name in the file and in JSON, meaning. */
 #define RECORD_STATS(X)                                                                            \
     X(TICKS_REQUESTED, "ticks_requested", "moments at which a look was due")                       \

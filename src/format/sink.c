@@ -99,7 +99,8 @@ static void *sink_main(void *arg)
         atomic_store_explicit(&s->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID), memory_order_relaxed);
 
         pthread_mutex_lock(&s->lock);
-        s->error = error;
+        if (!s->error) /* a submission may have failed meanwhile */
+            s->error = error;
         s->queued_bytes -= len;
         pthread_cond_broadcast(&s->changed);
     }

@@ -95,6 +95,14 @@ static int census_thread(void *ctx, const struct record_thread *t)
     return 0;
 }
 
+static int census_source(void *ctx, const struct record_source *s)
+{
+    struct census *c = ctx;
+    refer(c, c->strings, s->path);
+    c->records++;
+    return 0;
+}
+
 static int census_stat(void *ctx, enum record_stat stat, uint64_t value)
 {
     (void)stat, (void)value;
@@ -105,7 +113,7 @@ static int census_stat(void *ctx, enum record_stat stat, uint64_t value)
 static const struct format_visitor census_visitor = {
     .meta = census_meta,       .string = census_string,   .code = census_code,
     .stack = census_stack,     .process = census_process, .thread = census_thread,
-    .samples = census_samples, .stat = census_stat,
+    .samples = census_samples, .stat = census_stat,       .source = census_source,
 };
 
 static bool checksum_holds(const struct format_reader *r, size_t index)
@@ -165,13 +173,14 @@ static int append_chunk(int fd, struct format_chunk_header h, const void *payloa
 
 static int copy_good_chunks(const struct format_reader *r, int in, int out)
 {
-    static const struct format_visitor nobody = {0};
+    struct census census = {0};
     struct format_file_header file = format_reader_summary(r)->header;
     int rc = io_write_all(out, &file, sizeof file);
     uint32_t sequence = 0;
     for (size_t i = 0; rc == 0 && i < format_reader_chunk_count(r); i++) {
         const struct format_chunk *c = format_reader_chunk(r, i);
-        if (c->kind == FORMAT_CHUNK_END || format_reader_visit_chunk(r, i, &nobody, NULL) < 0)
+        if (c->kind == FORMAT_CHUNK_END ||
+            format_reader_visit_chunk(r, i, &census_visitor, &census) < 0)
             continue;
         struct format_chunk_header h;
         _cleanup_free_ uint8_t *payload = malloc(c->stored_bytes ? c->stored_bytes : 1);

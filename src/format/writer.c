@@ -26,6 +26,7 @@ enum pending {
     PENDING_STACKS,
     PENDING_PROCESSES,
     PENDING_THREADS,
+    PENDING_SOURCES,
     PENDING_SAMPLES,
     PENDING_STATS,
     PENDING_COUNT
@@ -35,7 +36,8 @@ static const enum format_chunk_kind pending_kind[PENDING_COUNT] = {
     [PENDING_META] = FORMAT_CHUNK_META,           [PENDING_STRINGS] = FORMAT_CHUNK_STRINGS,
     [PENDING_CODES] = FORMAT_CHUNK_CODES,         [PENDING_STACKS] = FORMAT_CHUNK_STACKS,
     [PENDING_PROCESSES] = FORMAT_CHUNK_PROCESSES, [PENDING_THREADS] = FORMAT_CHUNK_THREADS,
-    [PENDING_SAMPLES] = FORMAT_CHUNK_SAMPLES,     [PENDING_STATS] = FORMAT_CHUNK_STATS,
+    [PENDING_SOURCES] = FORMAT_CHUNK_SOURCES,     [PENDING_SAMPLES] = FORMAT_CHUNK_SAMPLES,
+    [PENDING_STATS] = FORMAT_CHUNK_STATS,
 };
 
 struct text {
@@ -204,6 +206,12 @@ void format_writer_thread(struct format_writer *w, const struct record_thread *t
 void format_writer_sample(struct format_writer *w, const struct record_sample *sample)
 {
     codec_put_sample(next_record(w, PENDING_SAMPLES, 0), &w->sample_state, sample);
+}
+
+void format_writer_source(struct format_writer *w, const struct record_source *source)
+{
+    assert(source->text_len <= FORMAT_MAX_STRING_BYTES);
+    codec_put_source(next_record(w, PENDING_SOURCES, 0), source);
 }
 
 void format_writer_stats(struct format_writer *w, const struct record_stats *stats)

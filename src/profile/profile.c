@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/vec.h"
+#include "profile/import.h"
 
 enum {
     /* Ids that may be missing in one table. A chunk holds some 10^5 definitions. */
@@ -45,6 +46,8 @@ struct profile {
     VEC(struct record_thread) threads;
     VEC(uint8_t) thread_known;
     VEC(struct profile_meta) meta;
+    struct profile_counts *counts; /* owned, both; NULL but for imports */
+    struct profile_call *calls;
 
     struct {
         uint32_t strings, codes, nodes, processes, threads;
@@ -334,7 +337,29 @@ int profile_load(const char *path, struct profile **ret)
 {
     struct format_reader *reader;
     int r = format_reader_open(path, &reader);
+    if (r == E_FORMAT)
+        return profile_import(path, ret);
     return r < 0 ? r : load(reader, path, ret);
+}
+
+int profile_load_image(const char *image, const char *path, uint64_t created_ns,
+                       struct profile_counts *counts, struct profile_call *calls,
+                       size_t call_count, struct profile **ret)
+{
+    struct format_reader *reader;
+    int r = format_reader_open(image, &reader);
+    if (r == 0)
+        r = load(reader, path, ret);
+    if (r < 0) {
+        free(counts);
+        free(calls);
+        return r;
+    }
+    (*ret)->summary.header.created_ns = created_ns;
+    (*ret)->tables.counts = (*ret)->counts = counts;
+    (*ret)->tables.calls = (*ret)->calls = calls;
+    (*ret)->tables.call_count = call_count;
+    return 0;
 }
 
 int profile_load_memory(const void *data, size_t len, struct profile **ret)
@@ -359,6 +384,8 @@ void profile_free(struct profile *p)
     vec_release(&p->threads);
     vec_release(&p->thread_known);
     vec_release(&p->meta);
+    free(p->counts);
+    free(p->calls);
     while (p->texts) {
         struct text_block *next = p->texts->next;
         free(p->texts);
@@ -444,4 +471,28 @@ int profile_each_sample(const struct profile *p,
     int r = format_reader_visit(p->reader, &visitor, &pass, ret_damaged);
     vec_release(&pass.mended);
     return r;
+}
+
+/* --- sources --- */
+
+struct source_pass {
+    const struct profile *profile;
+    int (*fn)(void *ctx, const struct record_source *source);
+    void *ctx;
+};
+
+static int on_source(void *ctx, const struct record_source *source)
+{
+    struct source_pass *pass = ctx;
+    struct record_source mended = *source;
+    redirect_string(pass->profile, &mended.path);
+    return pass->fn(pass->ctx, &mended);
+}
+
+int profile_each_source(const struct profile *p,
+                        int (*fn)(void *ctx, const struct record_source *source), void *ctx)
+{
+    static const struct format_visitor visitor = {.source = on_source};
+    struct source_pass pass = {p, fn, ctx};
+    return format_reader_visit(p->reader, &visitor, &pass, NULL);
 }

@@ -28,6 +28,18 @@ struct profile_meta {
     const char *value;
 };
 
+/* What a deterministic profiler counted and timed of a function, or of one function's calls of
+ * another. Recursion: `calls` are all, `primitive_calls` those that were not made from inside. */
+struct profile_counts {
+    uint64_t calls, primitive_calls;
+    uint64_t self_ns, total_ns;
+};
+
+struct profile_call {
+    uint32_t caller, callee; /* code ids */
+    struct profile_counts counts;
+};
+
 /* The tables, open for reading, borrowed for the life of the profile. */
 struct profile_tables {
     const struct profile_string *strings;
@@ -46,8 +58,15 @@ struct profile_tables {
     size_t meta_count;
     struct record_stats stats;
     bool stat_known[RECORD_STAT_COUNT];
+    /* Exact counts by code id, or NULL where nothing was counted; and the calls between codes. With
+     * them the stacks and samples are an estimate made from the counts (profile/import_pstats.c). */
+    const struct profile_counts *counts;
+    const struct profile_call *calls;
+    size_t call_count;
 };
 
+/* A recording, or another tool's file: collapsed stacks, speedscope, pstats. E_FORMAT: none of them;
+ * E_BADSTACKS, E_BADJSON, E_BADPSTATS: a damaged one of the latter. */
 int profile_load(const char *path, struct profile **ret);
 int profile_load_memory(const void *data, size_t len, struct profile **ret); /* borrowed bytes */
 void profile_free(struct profile *p);
@@ -64,5 +83,10 @@ const char *profile_meta_value(const struct profile *p, const char *key);
 int profile_each_sample(const struct profile *p,
                         int (*fn)(void *ctx, const struct record_sample *samples, size_t n),
                         void *ctx, uint32_t *ret_damaged);
+
+/* Pushes every record of a source, in the order of the file, ids made good; the texts are borrowed
+ * for the call. They are not kept in memory: most questions never ask for them. */
+int profile_each_source(const struct profile *p,
+                        int (*fn)(void *ctx, const struct record_source *source), void *ctx);
 
 #endif

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,11 +74,21 @@ int launch_watch_signals(bool forward)
     return rc < 0 ? rc : install(SIGCHLD, &child);
 }
 
-static void become(char *const *argv, int report)
+/* Code can ask whether it is being recorded: the variable names the recorder's process, so that it says
+ * nothing once that is gone. The one thing the command finds that it would not find without us. */
+static void tell_the_recorder(pid_t recorder)
+{
+    static char variable[sizeof "PYROMETER_ACTIVE=" + 3 * sizeof recorder]; /* lives to the exec */
+    snprintf(variable, sizeof variable, "PYROMETER_ACTIVE=%d", (int)recorder);
+    putenv(variable);
+}
+
+static void become(char *const *argv, pid_t recorder, int report)
 {
     for (int sig = 1; sig < NSIG; sig++)
         if (seen.changed[sig])
             sigaction(sig, &seen.old[sig], NULL);
+    tell_the_recorder(recorder);
     execvp(argv[0], argv);
     int error = errno;
     while (write(report, &error, sizeof error) < 0 && errno == EINTR)
@@ -90,9 +101,9 @@ int launch_start(char *const *argv, pid_t *ret_pid, int *ret_exec_error)
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0)
         return err_from_errno(errno);
-    pid_t pid = fork();
+    pid_t recorder = getpid(), pid = fork();
     if (pid == 0)
-        become(argv, fds[1]);
+        become(argv, recorder, fds[1]);
     int error = pid < 0 ? errno : 0;
     close(fds[1]);
     int exec_error = 0;

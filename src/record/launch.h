@@ -12,7 +12,8 @@
 /* Installs the handlers. `forward`: for a child of ours; else SIGINT, SIGTERM, SIGHUP ask us to stop. */
 int launch_watch_signals(bool forward);
 
-/* Forks and executes argv with the signals as we found them. 0 with *ret_exec_error = errno if the
+/* Forks and executes argv with the signals as we found them and PYROMETER_ACTIVE=<our pid> in its
+ * environment. 0 with *ret_exec_error = errno if the
  * exec failed (the child is gone then), or a negative code. */
 int launch_start(char *const *argv, pid_t *ret_pid, int *ret_exec_error);
 

@@ -34,6 +34,7 @@ struct recorder {
     bool done;         /* the program has ended */
     uint64_t start_ns, first_tick_ns, last_tick_ns, flush_ns;
     uint64_t cpu_start_ns;
+    uint64_t sources_cpu_ns; /* of the thread that reads sources */
     uint64_t rng;
 };
 
@@ -109,7 +110,9 @@ static void update_stats(struct recorder *r, uint64_t now)
     uint64_t *v = r->stats.value;
     v[RECORD_STAT_TICKS_REQUESTED] = v[RECORD_STAT_TICKS_TAKEN] + v[RECORD_STAT_TICKS_MISSED];
     v[RECORD_STAT_SAMPLER_CPU_NS] = clock_ns(CLOCK_THREAD_CPUTIME_ID) - r->cpu_start_ns;
-    v[RECORD_STAT_WRITER_CPU_NS] = format_writer_cpu_ns(r->writer);
+    if (r->shared.sources)
+        r->sources_cpu_ns = sources_cpu_ns(r->shared.sources);
+    v[RECORD_STAT_WRITER_CPU_NS] = format_writer_cpu_ns(r->writer) + r->sources_cpu_ns;
     v[RECORD_STAT_SAMPLED_NS] = r->last_tick_ns - r->first_tick_ns;
     if (!r->child)
         v[RECORD_STAT_ELAPSED_NS] = now - r->start_ns;
@@ -118,6 +121,7 @@ static void update_stats(struct recorder *r, uint64_t now)
 static void flush(struct recorder *r, uint64_t now)
 {
     procs_flush(r->procs);
+    sources_collect(r->shared.sources);
     update_stats(r, now);
     format_writer_stats(r->writer, &r->stats);
     int rc = format_writer_flush(r->writer);
@@ -191,6 +195,8 @@ static int begin(struct recorder *r, const struct record_options *o, const char 
     r->stats.value[RECORD_STAT_RATE_MILLIHERTZ] = (uint64_t)llround(o->hz * 1000);
     rc = target_shared_init(&r->shared);
     if (rc == 0)
+        rc = sources_new(r->writer, &r->shared.sources);
+    if (rc == 0)
         rc = procs_new(&r->shared, r->child, &r->procs);
     return rc;
 }
@@ -239,6 +245,8 @@ static void finish(struct recorder *r)
     procs_free(r->procs);
     r->procs = NULL;
     update_stats(r, now);
+    sources_free(r->shared.sources);
+    r->shared.sources = NULL;
     format_writer_stats(r->writer, &r->stats);
     int rc = format_writer_finish(r->writer);
     if (rc < 0 && !r->result.write_error)
@@ -250,6 +258,7 @@ static void finish(struct recorder *r)
 static void release(struct recorder *r)
 {
     procs_free(r->procs);
+    sources_free(r->shared.sources);
     format_writer_free(r->writer);
     target_shared_release(&r->shared);
 }

@@ -42,6 +42,7 @@ struct track {
 struct target {
     struct target_shared *shared;
     struct remote *remote; /* owned */
+    struct sources_place *place; /* owned; NULL if its files cannot be had */
     uint32_t process;
     VEC(struct track *) tracks; /* in the order of the remote's threads */
     VEC(uint32_t) code_ids;     /* remote code index -> file id, 0 = not yet */
@@ -158,8 +159,12 @@ static void update_name(struct target *t, size_t index, struct track *k, uint64_
         return;
     k->name_due_ns = now_ns + k->name_wait_ns;
     k->name_wait_ns = min_u64(k->name_wait_ns * 2, NAME_MAX_NS);
-    char name[MAX_THREAD_NAME];
-    if (!remote_thread_name(t->remote, index, name, sizeof name) || !strcmp(name, k->name))
+    char name[MAX_THREAD_NAME] = "";
+    const struct remote_thread *r = remote_thread(t->remote, index);
+    if (!remote_thread_name(t->remote, index, name, sizeof name) &&
+        (pid_t)r->tid == remote_pid(t->remote) && r->interpreter == 0)
+        memcpy(name, "MainThread", sizeof "MainThread"); /* `threading` was never imported */
+    if (!name[0] || !strcmp(name, k->name))
         return;
     memcpy(k->name, name, sizeof name);
     write_thread(t, k, remote_thread(t->remote, index), now_ns - t->shared->origin_ns);
@@ -225,6 +230,8 @@ static uint32_t code_id(struct target *t, uint32_t index)
             .first_line = c->first_line,
         };
         *id = intern_code(t->shared, &code);
+        if (t->shared->sources)
+            sources_want(t->shared->sources, t->place, code.file, c->file);
     }
     return *id;
 }
@@ -292,8 +299,12 @@ static unsigned state_bits(struct target *t, size_t index, struct track *k,
         k->state_ns = now_ns;
     }
     unsigned state = k->os_state;
-    if (s->holds_gil)
+    if (s->holds_gil) {
+        /* the stack was read first: it is the moment that counts, not the wait that came after */
         state |= RECORD_HOLDS_GIL;
+        if (state & RECORD_WAITS_GIL)
+            state ^= RECORD_WAITS_GIL | RECORD_ON_CPU;
+    }
     if (s->moving)
         state |= RECORD_MOVING;
     if (s->damaged)
@@ -348,6 +359,7 @@ int target_new(struct target_shared *shared, struct remote *remote, uint32_t pro
     t->shared = shared;
     t->remote = remote;
     t->process = process_id;
+    t->place = shared->sources ? sources_place_new(remote_pid(remote)) : NULL;
     remote_set_unsafe(remote, shared->unsafe);
     *ret = t;
     return 0;
@@ -381,6 +393,8 @@ int target_sample(struct target *t, uint64_t now_ns)
             return rc;
         }
     }
+    if (t->shared->sources)
+        sources_ask(t->shared->sources, t->place, t->remote, now_ns);
     return 0;
 }
 
@@ -398,6 +412,7 @@ void target_free(struct target *t)
         track_free(t, t->tracks.data[i]);
     vec_release(&t->tracks);
     vec_release(&t->code_ids);
+    sources_place_free(t->place);
     remote_close(t->remote);
     free(t);
 }

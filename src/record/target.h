@@ -4,6 +4,7 @@
 #define PYROMETER_RECORD_TARGET_H
 
 #include "format/writer.h"
+#include "record/sources.h"
 #include "remote/remote.h"
 
 struct target;
@@ -18,6 +19,7 @@ struct target_shared {
     uint32_t next_thread;         /* next id to give out */
     uint32_t moving_code, unreadable_code; /* ids of the pseudo-frames */
     struct code_ids *codes;       /* code objects by content; owned */
+    struct sources *sources;      /* borrowed; NULL: sources are not kept */
     bool unsafe;
 };
 

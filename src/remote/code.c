@@ -8,29 +8,29 @@
 int32_t line_from_lnotab(const uint8_t *table, size_t len, int32_t first, int64_t offset)
 {
     int64_t address = 0;
-    int32_t line = first;
+    uint32_t line = (uint32_t)first; /* unsigned: hostile deltas may wrap, not trap */
     for (size_t i = 0; i + 1 < len; i += 2) {
         address += table[i];
         if (address > offset)
             break;
-        line += (int8_t)table[i + 1];
+        line += (uint32_t)(int8_t)table[i + 1];
     }
-    return line;
+    return (int32_t)line;
 }
 
 /* 3.10: pairs (bytes covered, signed line delta); -128 says "these bytes have no line". */
 int32_t line_from_pep626(const uint8_t *table, size_t len, int32_t first, int64_t offset)
 {
     int64_t end = 0;
-    int32_t line = first;
+    uint32_t line = (uint32_t)first;
     for (size_t i = 0; i + 1 < len; i += 2) {
         int8_t delta = (int8_t)table[i + 1];
         bool none = delta == -128;
         if (!none)
-            line += delta;
+            line += (uint32_t)delta;
         end += table[i];
         if (end > offset)
-            return none ? 0 : line;
+            return none ? 0 : (int32_t)line;
     }
     return 0;
 }
@@ -60,7 +60,7 @@ int32_t line_from_locations(const uint8_t *table, size_t len, int32_t first, int
     enum { KIND_LONG = 14, KIND_NO_COLUMNS = 13, KIND_NONE = 15, KIND_ONE_LINE0 = 10 };
     const uint8_t *p = table, *end = table + len;
     int64_t covered = 0;
-    uint32_t line = (uint32_t)first; /* unsigned: hostile deltas may wrap, not trap */
+    uint32_t line = (uint32_t)first;
     while (p < end) {
         uint8_t head = *p++;
         unsigned kind = (head >> 3) & 15;

@@ -96,7 +96,7 @@ static int open_keys(const struct remote *r, uint64_t keys, uint64_t values,
 int object_dict_open(const struct remote *r, uint64_t addr, struct object_dict *ret)
 {
     struct object_type type;
-    uint64_t keys, values;
+    uint64_t keys = 0, values = 0;
     int rc = object_read_type(r, addr, &type);
     if (rc == 0)
         rc = type.flags & OBJECT_FLAG_DICT ? 0 : E_BADMEM;
@@ -223,6 +223,22 @@ bool object_dict_find_str(const struct remote *r, const struct object_dict *d, c
     return false;
 }
 
+static bool find_in(const struct remote *r, uint64_t dict, const char *name, uint64_t *ret)
+{
+    struct object_dict d;
+    return object_dict_open(r, dict, &d) == 0 && object_dict_find_str(r, &d, name, ret);
+}
+
+bool object_module_global(const struct remote *r, uint64_t interp, const char *module,
+                          const char *name, uint64_t *ret)
+{
+    uint64_t modules, object, globals;
+    return mem_read_ptr(&r->mem, interp + r->layout.interp.modules, &modules) == 0 &&
+           find_in(r, modules, module, &object) && mem_plausible(object) &&
+           mem_read_ptr(&r->mem, object + r->layout.module.md_dict, &globals) == 0 &&
+           find_in(r, globals, name, ret);
+}
+
 /* ---- by number ---- */
 
 static bool is_int(const struct remote *r, uint64_t addr, uint64_t want)
@@ -299,7 +315,7 @@ static int open_managed(const struct remote *r, uint64_t addr, const struct obje
                         struct object_dict *ret)
 {
     uint64_t before[2]; /* words -4 and -3 */
-    int rc = mem_read(&r->mem, addr - 4 * WORD, before, sizeof before);
+    int rc = mem_read(&r->mem, addr - 4ull * WORD, before, sizeof before);
     if (rc < 0)
         return rc;
     uint64_t dict = before[1];

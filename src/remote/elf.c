@@ -60,8 +60,10 @@ static void search_sections(const uint8_t *data, size_t len, const Elf64_Ehdr *e
         if (section(data, len, e, i, &table) && table.sh_type == type &&
             section(data, len, e, table.sh_link, &text) &&
             take(data, len, table.sh_offset, table.sh_size, &symbols) &&
-            take(data, len, text.sh_offset, text.sh_size, &strings))
+            take(data, len, text.sh_offset, text.sh_size, &strings)) {
             search(symbols, strings, names, count, found);
+            return; /* there is one of each: a thousand sections over the same bytes are a trap */
+        }
     }
 }
 

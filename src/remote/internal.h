@@ -103,6 +103,8 @@ struct remote {
     struct edges edges;
     struct line_memo *memo; /* (code, offset) -> line */
     struct check_room *checks; /* scratch of stack.c */
+
+    uint64_t names_interp, names_active; /* where names.c last found threading._active */
 };
 
 /* --- between the files --- */

@@ -39,7 +39,7 @@ struct names {
 static int add_names(const struct remote *r, uint64_t tuple, uint8_t kind, struct names *n)
 {
     struct object_type type;
-    uint64_t items, count;
+    uint64_t items = 0, count = 0;
     int rc = object_read_type(r, tuple, &type);
     if (rc == 0)
         rc =
@@ -190,7 +190,7 @@ int remote_frame_locals(struct remote *r, size_t thread_index, uint32_t frame,
         return rc;
     struct remote_locals found = {0};
     struct buf text;
-    buf_init(&text, 2 * REPR_MAX_BYTES);
+    buf_init(&text, 2ull * REPR_MAX_BYTES);
     for (size_t i = 0; rc == 0 && i < names.count; i++) {
         uint64_t addr = w->frame + r->layout.frame.localsplus + i * WORD;
         if (names.kind[i] & KIND_HIDDEN || !show_still(r, addr, slots[i], names.kind[i], &text))

@@ -25,23 +25,26 @@ static void copy_text(char *dst, size_t size, const char *text)
     dst[at] = 0;
 }
 
-static bool find_in(const struct remote *r, uint64_t dict, const char *name, uint64_t *ret)
+static bool find_ident(const struct remote *r, uint64_t active, uint64_t ident, uint64_t *ret)
 {
-    struct object_dict d;
-    return object_dict_open(r, dict, &d) == 0 && object_dict_find_str(r, &d, name, ret);
+    struct object_dict threads;
+    return object_dict_open(r, active, &threads) == 0 &&
+           object_dict_find_int(r, &threads, ident, ret);
 }
 
-/* The Thread object of an ident. */
-static bool find_thread_object(const struct remote *r, uint64_t interp, uint64_t ident,
-                               uint64_t *ret)
+/* The Thread object of an ident. The way to _active is long and always the same, so its end is
+ * remembered; if it leads nowhere any more, the way is gone again. */
+static bool find_thread_object(struct remote *r, uint64_t interp, uint64_t ident, uint64_t *ret)
 {
-    uint64_t modules, module, globals, active;
-    struct object_dict threads;
-    return mem_read_ptr(&r->mem, interp + r->layout.interp.modules, &modules) == 0 &&
-           find_in(r, modules, "threading", &module) && mem_plausible(module) &&
-           mem_read_ptr(&r->mem, module + r->layout.module.md_dict, &globals) == 0 &&
-           find_in(r, globals, "_active", &active) && object_dict_open(r, active, &threads) == 0 &&
-           object_dict_find_int(r, &threads, ident, ret);
+    uint64_t active;
+    if (r->names_active && r->names_interp == interp && find_ident(r, r->names_active, ident, ret))
+        return true;
+    if (!object_module_global(r, interp, "threading", "_active", &active) ||
+        !find_ident(r, active, ident, ret))
+        return false;
+    r->names_interp = interp;
+    r->names_active = active;
+    return true;
 }
 
 bool remote_thread_name(struct remote *r, size_t thread_index, char *dst, size_t size)

@@ -214,7 +214,7 @@ int object_read_tuple(const struct remote *r, uint64_t addr, uint64_t *ret_items
 int object_read_list(const struct remote *r, uint64_t addr, uint64_t *ret_items,
                      uint64_t *ret_count)
 {
-    uint64_t count, items;
+    uint64_t count = 0, items = 0;
     int rc = mem_plausible(addr) ? mem_read_ptr(&r->mem, addr + r->layout.list.ob_size, &count)
                                  : E_BADMEM;
     if (rc == 0)

@@ -105,6 +105,10 @@ bool object_dict_find_str(const struct remote *r, const struct object_dict *d, c
 bool object_dict_find_int(const struct remote *r, const struct object_dict *d, uint64_t key,
                           uint64_t *ret);
 
+/* A global of a module: sys.modules[module].__dict__[name] of that interpreter. */
+bool object_module_global(const struct remote *r, uint64_t interp, const char *module,
+                          const char *name, uint64_t *ret);
+
 /* An attribute of the instance itself, not of its class. */
 bool object_attribute(const struct remote *r, uint64_t addr, const char *name, uint64_t *ret);
 

@@ -90,6 +90,10 @@ const struct remote_code *remote_code(const struct remote *r, uint32_t index);
 bool remote_gil_range(const struct remote *r, size_t thread_index, uint64_t *ret_begin,
                       uint64_t *ret_end);
 
+/* The text that the program's linecache has for a file name that is no file's (notebooks, generated
+ * code), at most `max` bytes; owned by the caller. NULL if there is none or it cannot be read. */
+char *remote_linecache_text(struct remote *r, const char *file, size_t max, size_t *ret_len);
+
 /* Name of a thread as the threading module knows it; false if it has none. */
 bool remote_thread_name(struct remote *r, size_t thread_index, char *dst, size_t size);
 

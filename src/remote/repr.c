@@ -198,8 +198,8 @@ static int repr_int(struct repr *s, uint64_t addr, unsigned depth)
         return rc;
     if (n.count > OBJECT_INT_DIGITS_MAX) {
         unsigned top_bits = n.top ? 32u - (unsigned)__builtin_clz(n.top) : 0;
-        putf(s, "<%sint of %llu bits>", n.negative ? "negative " : "",
-             (unsigned long long)((n.count - 1) * INT_BASE_BITS + top_bits));
+        unsigned long long bits = (n.count - 1) * INT_BASE_BITS + top_bits;
+        putf(s, "<%sint of %llu bits>", n.negative ? "negative " : "", bits);
         return 0;
     }
     uint32_t parts[DECIMAL_PARTS];
@@ -349,7 +349,7 @@ static int any_set(struct repr *s, uint64_t addr, unsigned depth, const char *be
                    const char *end, const char *empty)
 {
     const struct pylayout *l = &s->r->layout;
-    uint64_t used, mask, table;
+    uint64_t used = 0, mask = 0, table = 0;
     int rc = mem_read_ptr(&s->r->mem, addr + l->set.used, &used);
     if (rc == 0)
         rc = mem_read_ptr(&s->r->mem, addr + l->set.mask, &mask);

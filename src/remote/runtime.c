@@ -183,6 +183,7 @@ static int find_interpreter(struct remote *r, struct remote_finder *f, pid_t pid
         rc = E_PERM;
     snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
     ssize_t n = readlink(path, exe, sizeof exe - 1);
+    bool denied = n < 0 && errno == EACCES; /* some kernels show the maps to those with no right */
     exe[n > 0 ? n : 0] = 0;
 
     struct maps_candidate *candidates = calloc(MAPS_MAX_CANDIDATES, sizeof *candidates);
@@ -201,7 +202,7 @@ static int find_interpreter(struct remote *r, struct remote_finder *f, pid_t pid
     }
     free(candidates);
     buf_release(&maps);
-    return rc;
+    return rc == E_NOTPYTHON && denied ? E_PERM : rc;
 }
 
 int remote_open(struct remote_finder *finder, pid_t pid, struct remote **ret)

@@ -561,7 +561,9 @@ static int give_moving(struct remote *r, struct thread *t, uint64_t now_ns, stru
            memcmp(&t->now.data[t->now.len - 1 - common], &t->before.data[t->before.len - 1 - common],
                   sizeof(struct walked)) == 0)
         common++;
-    memmove(t->now.data, t->now.data + (t->now.len - common), common * sizeof(struct walked));
+    if (common)
+        memmove(t->now.data, t->now.data + (t->now.len - common),
+                common * sizeof(struct walked));
     t->now.len = common;
     s->moving = true;
     t->has_accepted = false; /* the next sample starts afresh */

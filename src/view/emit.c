@@ -181,6 +181,8 @@ static void text_heading(struct view_emit *e)
 
 static void number_text(const struct view_cell *cell, enum view_kind kind, struct buf *out)
 {
+    if (kind >= VIEW_SECONDS_CHANGE && cell->real > 0)
+        buf_put_u8(out, '+');
     switch (kind) {
     case VIEW_COUNT:
         buf_puts(out, view_units_count(cell->count).text);
@@ -190,10 +192,18 @@ static void number_text(const struct view_cell *cell, enum view_kind kind, struc
         buf_printf(out, "%" PRIu64, cell->count);
         break;
     case VIEW_SECONDS:
+    case VIEW_SECONDS_CHANGE:
         buf_puts(out, view_units_seconds(cell->real).text);
         break;
     case VIEW_BYTES:
+    case VIEW_BYTES_CHANGE:
         buf_puts(out, view_units_bytes(cell->real).text);
+        break;
+    case VIEW_POINTS:
+        buf_printf(out, "%.1f", cell->real);
+        break;
+    case VIEW_COUNT_CHANGE:
+        buf_printf(out, "%.0f", cell->real);
         break;
     default:
         buf_puts(out, view_units_percent(cell->real).text);

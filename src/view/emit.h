@@ -35,6 +35,11 @@ enum view_kind {
     VIEW_SECONDS,
     VIEW_BYTES,
     VIEW_PERCENT,
+    /* changes: real numbers, in text always with their sign */
+    VIEW_SECONDS_CHANGE,
+    VIEW_BYTES_CHANGE,
+    VIEW_COUNT_CHANGE,
+    VIEW_POINTS, /* of percentages */
 };
 
 enum view_column_place { VIEW_BOTH, VIEW_ONLY_TEXT, VIEW_ONLY_DATA };

@@ -2,6 +2,7 @@
 #include "view/report.h"
 
 #include "base/err.h"
+#include "view/heading.h"
 #include "view/run.h"
 #include "view/units.h"
 
@@ -42,13 +43,6 @@ struct printer {
 
 /* --- columns --- */
 
-static enum view_kind metric_kind(const struct analysis_metric *metric)
-{
-    return strcmp(metric->unit, "seconds") == 0 ? VIEW_SECONDS
-           : strcmp(metric->unit, "bytes") == 0 ? VIEW_BYTES
-                                                : VIEW_COUNT;
-}
-
 static void add_column(struct printer *p, enum column which, struct view_column column)
 {
     p->which[p->column_count] = which;
@@ -59,7 +53,7 @@ static void choose_columns(struct printer *p, bool with_error)
 {
     enum analysis_by by = p->report->rows->by;
     bool code = analysis_by_is_code(by);
-    enum view_kind kind = metric_kind(p->report->weights->metric);
+    enum view_kind kind = view_metric_kind(p->report->weights->metric);
     enum view_column_place total = code ? VIEW_BOTH : VIEW_ONLY_DATA;
     enum view_column_place error = with_error ? VIEW_BOTH : VIEW_ONLY_DATA;
     bool is_path = by == ANALYSIS_BY_FILE;
@@ -234,44 +228,11 @@ static void print_facts(struct printer *p, struct json *j, bool too_short)
 {
     const struct analysis_weights *w = p->report->weights;
     view_run_json(j, w->profile);
-    json_kv_text(j, "metric", w->metric->name);
-    json_kv_text(j, "unit", w->metric->unit);
+    view_heading_facts(j, w);
     json_kv_text(j, "by", ANALYSIS_BY_NAMES[p->report->rows->by]);
-    json_kv_real(j, "total", (double)w->total.weight * w->metric->scale);
-    json_kv_u64(j, "samples", w->total.samples);
     json_kv_u64(j, "matched_rows", too_short ? 0 : p->report->selection->matched);
-    json_kv_bool(j, "too_short", too_short);
     view_run_sampling_json(j, w->profile);
     view_run_losses_json(j, w->profile, w->damaged_chunks);
-}
-
-static struct view_units_text total_text(const struct analysis_weights *w)
-{
-    double total = (double)w->total.weight * w->metric->scale;
-    enum view_kind kind = metric_kind(w->metric);
-    return kind == VIEW_SECONDS ? view_units_seconds(total)
-           : kind == VIEW_BYTES ? view_units_bytes(total)
-                                : view_units_count(w->total.weight);
-}
-
-static void print_heading(struct printer *p)
-{
-    const struct analysis_weights *w = p->report->weights;
-    char id[VIEW_RUN_ID_SIZE];
-    view_run_id(w->profile, id);
-    struct buf command;
-    buf_init(&command, WHERE_MAX);
-    view_run_command(w->profile, &command);
-    view_emit_line(&p->emit, "run %.8s  %s", id, buf_cstr(&command));
-    buf_release(&command);
-    double hz = view_run_achieved_hz(w->profile);
-    char rate[48] = "";
-    if (hz > 0)
-        snprintf(rate, sizeof rate, " at %.0f Hz", hz);
-    view_emit_line(&p->emit, "%s %s in %s samples%s; shares within ±%.1f points (95 %%)",
-                   w->metric->name, total_text(w).text, view_units_count(w->total.samples).text,
-                   rate, worst_error(p));
-    view_emit_line(&p->emit, "%s", "");
 }
 
 static void print_footing(struct printer *p)
@@ -280,64 +241,20 @@ static void print_footing(struct printer *p)
     if (s->matched > s->count)
         view_emit_line(&p->emit, "… and %s more rows (--limit 0 shows all)",
                        view_units_count(s->matched - s->count).text);
-    struct buf losses;
-    buf_init(&losses, WHERE_MAX);
-    view_run_losses(p->report->weights->profile, p->report->weights->damaged_chunks, &losses);
-    if (losses.len)
-        view_emit_line(&p->emit, "\nlost: %s", buf_cstr(&losses));
-    const struct profile *profile = p->report->weights->profile;
-    if (profile_summary(profile)->damaged_chunks + p->report->weights->damaged_chunks)
-        view_emit_line(&p->emit, "The recording is damaged: pyrometer verify tells more, and can "
-                                 "save what is good.");
-    buf_release(&losses);
-}
-
-/* No table: say why, and what to do. */
-static void print_too_short(struct printer *p)
-{
-    const struct analysis_weights *w = p->report->weights;
-    const struct profile *profile = w->profile;
-    struct view_units_text n = view_units_count(w->recorded_samples);
-    const char *plural = w->recorded_samples == 1 ? "" : "s";
-    double elapsed = view_run_stat(profile, RECORD_STAT_ELAPSED_NS);
-    if (!w->recorded_samples && view_run_stat(profile, RECORD_STAT_PROCESSES_PYTHON) == 0) {
-        bool refused = view_run_stat(profile, RECORD_STAT_PROCESSES_REFUSED) > 0;
-        view_emit_line(&p->emit, "There are no samples: %s.",
-                       refused ? "there was no right to read the program (see pyrometer selftest)"
-                               : "no Python process was seen, or it was too short to look at");
-        return;
-    }
-    if (!w->recorded_samples && !profile_summary(profile)->finished) {
-        view_emit_line(&p->emit,
-                       "There are no samples: the recording was cut off before the first.");
-        return;
-    }
-    view_emit_line(&p->emit, "The program was too short to sample: %s sample%s%s%s.", n.text,
-                   plural, elapsed >= 0 ? " in " : "",
-                   elapsed >= 0 ? view_units_seconds(elapsed * 1e-9).text : "");
-    view_emit_line(
-        &p->emit, "Record it again at a higher rate (pyrometer run --sample=10000 …) or let it run "
-                  "longer; exact instruments for programs this short will come.");
-}
-
-bool view_report_is_too_short(const struct analysis_weights *weights)
-{
-    return weights->recorded_samples < VIEW_REPORT_LEAST_SAMPLES;
+    view_heading_losses(&p->emit, p->report->weights);
 }
 
 static void print_text(struct printer *p, bool too_short)
 {
     if (too_short) {
-        print_too_short(p);
+        view_heading_too_short(&p->emit, p->report->weights);
     } else if (!p->report->weights->total.samples) {
-        view_emit_line(&p->emit, "None of the %s samples is of this kind (metric %s).",
-                       view_units_count(p->report->weights->recorded_samples).text,
-                       p->report->weights->metric->name);
+        view_heading_nothing_left(&p->emit, p->report->weights);
     } else if (!p->report->selection->count) {
         view_emit_line(&p->emit,
                        "No row matches; without --match and --min-percent there are more.");
     } else {
-        print_heading(p);
+        view_heading_print(&p->emit, p->report->weights, worst_error(p));
         print_table(p, false);
         print_footing(p);
     }
@@ -347,7 +264,7 @@ int view_report_print(const struct view_report *report, FILE *out, enum view_for
                       struct view_style style)
 {
     struct printer p = {.report = report};
-    bool too_short = view_report_is_too_short(report->weights);
+    bool too_short = view_is_too_short(report->weights);
     buf_init(&p.where, WHERE_MAX);
     choose_columns(&p, report->weights->total.samples < SURE_SAMPLES || worst_error(&p) >= 1);
     view_emit_init(&p.emit, out, format, style);

@@ -6,9 +6,6 @@
 #include "analysis/select.h"
 #include "view/emit.h"
 
-/* Fewer samples than this say nothing about a program: the report says so instead. */
-enum { VIEW_REPORT_LEAST_SAMPLES = 20 };
-
 struct view_report {
     const struct analysis_weights *weights;
     const struct analysis_rows *rows;
@@ -16,9 +13,6 @@ struct view_report {
     const struct analysis_edges *edges; /* needed if one of the next two is set; NULL else */
     bool callers, callees;
 };
-
-/* True if the recording holds too little to make a table of. */
-bool view_report_is_too_short(const struct analysis_weights *weights);
 
 /* 0, E_NOMEM, or why the output could not be written. */
 int view_report_print(const struct view_report *report, FILE *out, enum view_format format,

@@ -111,7 +111,7 @@ void view_text_fit(struct buf *out, const char *text, size_t len, size_t width,
     }
     if (width == 0)
         return;
-    size_t head = cut == VIEW_CUT_LEFT ? 0 : (width - 1) / 2;
+    size_t head = cut == VIEW_CUT_LEFT ? 0 : cut == VIEW_CUT_RIGHT ? width - 1 : (width - 1) / 2;
     size_t tail = width - 1 - head;
     buf_append(out, text, head_bytes(text, len, head));
     buf_puts(out, "…");

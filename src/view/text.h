@@ -12,10 +12,10 @@ void view_text_escape(struct buf *out, const char *text, size_t len);
  * combining marks. */
 size_t view_text_width(const char *text, size_t len);
 
-enum view_text_cut { VIEW_CUT_LEFT, VIEW_CUT_MIDDLE };
+enum view_text_cut { VIEW_CUT_LEFT, VIEW_CUT_MIDDLE, VIEW_CUT_RIGHT };
 
 /* Appends (escaped) text in at most `width` columns, with '…' where something was left out: at the
- * left for paths, whose end matters, in the middle for names. */
+ * left for paths, whose end matters, in the middle for names, at the right for source. */
 void view_text_fit(struct buf *out, const char *text, size_t len, size_t width,
                    enum view_text_cut cut);
 

@@ -1,6 +1,6 @@
 """Which CPythons the tests run over, and how the two tiers differ. See harness.py for the rest."""
 import os
-import pathlib
+import shutil
 import tempfile
 
 import pytest
@@ -33,6 +33,17 @@ def pytest_generate_tests(metafunc):
         if is_long and metafunc.config.getoption("--tier") == "quick":
             pythons = harness.two_pythons(pythons)
         metafunc.parametrize("python", pythons, ids=[p.name for p in pythons])
+
+
+def pytest_configure(config):
+    """The tests' folders go where no .pyrometer of somebody else stands above them."""
+    if hasattr(config, "workerinput") or config.option.basetemp or not has_runs_above(tempfile.gettempdir()):
+        return
+    for parent in ("/var/tmp", "/dev/shm"):
+        if os.access(parent, os.W_OK) and not has_runs_above(parent):
+            config.option.basetemp = tempfile.mkdtemp(prefix="pyrometer-tests-", dir=parent)
+            config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
+            return
 
 
 def pytest_sessionstart(session):
@@ -94,23 +105,16 @@ def has_runs_above(folder):
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
     """Recordings without -o go to the nearest .pyrometer: each test has its own."""
-    if has_runs_above(tmp_path):
-        (tmp_path / ".pyrometer").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PYROMETER_UNSAFE_NO_CHECK", raising=False)
 
 
 @pytest.fixture
-def virgin(monkeypatch):
-    """A working directory with no .pyrometer in it or above it."""
-    for parent in (tempfile.gettempdir(), "/var/tmp", "/dev/shm"):
-        if os.access(parent, os.W_OK) and not has_runs_above(parent):
-            with tempfile.TemporaryDirectory(dir=parent) as folder:
-                monkeypatch.chdir(folder)
-                yield pathlib.Path(folder)
-                monkeypatch.chdir("/")
-            return
-    pytest.skip("every temporary folder here has a .pyrometer above it")
+def virgin(tmp_path):
+    """The working directory, with no .pyrometer in it or above it."""
+    if has_runs_above(tmp_path):
+        pytest.skip("every temporary folder here has a .pyrometer above it")
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

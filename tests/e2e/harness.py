@@ -151,9 +151,11 @@ class Recording:
     def rows(self, *args):
         return self.report(*args)["rows"]
 
-    def row(self, name, *args):
-        """The row of a function (thread, …) by the last part of its name; None where there is none."""
-        found = [r for r in self.rows(*args) if r["name"] == name or r["name"].split(".")[-1] == name]
+    def row(self, name, *args, file=""):
+        """The row of a function (thread, …) by the last part of its name; None where there is none.
+        A name that the standard library uses too needs the file it is meant in."""
+        found = [r for r in self.rows(*args)
+                 if (r["name"] == name or r["name"].split(".")[-1] == name) and (r["file"] or "").endswith(file)]
         assert len(found) <= 1, found
         return found[0] if found else None
 
@@ -278,7 +280,8 @@ def spin_text(function, seconds):
 
 
 def is_marked(frames):
-    return any("<moving>" in f for f in frames)
+    """The stack says of itself that it moved, or that part of it could not be read."""
+    return any(f in ("<moving>", "<unreadable>") for f in frames)
 
 
 def frame_name(frame):

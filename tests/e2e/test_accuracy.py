@@ -18,7 +18,7 @@ def near(percent, truth, samples):
 
 @pytest.mark.serial
 def test_shares(python, tmp_path):
-    recording = record([python.path, workload("shares.py"), "2.5"], tmp_path / "x.pyro")
+    recording = record([python.path, workload("shares.py"), "2"], tmp_path / "x.pyro")
     truth = json.loads(recording.stdout)
     for name, share in (("hot_70", 70), ("hot_20", 20), ("hot_10", 10)):
         assert abs(truth["cpu"][name] - share) < 1.5, "the program itself missed its shares: %s" % truth

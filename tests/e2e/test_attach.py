@@ -17,7 +17,7 @@ def test_for(busy, tmp_path):
     pyrometer("attach", "--for", "0.6", "-o", tmp_path / "x.pyro", busy.pid, check=0)
     assert busy.alive()
     recording = Recording(tmp_path / "x.pyro")
-    assert recording.row("main")["total_percent"] > 90
+    assert recording.row("main", file="chains.py")["total_percent"] > 90
     assert recording.stats()["samples"] > 50
     assert "whole" in recording.verify().stdout
 
@@ -36,7 +36,7 @@ def test_ctrl_c_ends_the_recording_only(busy, tmp_path):
     assert busy.alive()
     assert set(task_states(busy.pid)) <= set("RSD")
     recording = Recording(tmp_path / "x.pyro")
-    assert recording.row("main")["total"] > 0
+    assert recording.row("main", file="chains.py")["total"] > 0
     assert "whole" in recording.verify().stdout
 
 
@@ -51,7 +51,7 @@ def test_target_that_ends(default_python, target, tmp_path):
 def test_without_output_goes_to_the_runs(default_python, target, tmp_path):
     one = target([default_python.path, workload("chains.py"), "10", "20000", "60"])
     pyrometer("attach", "--for", "0.3", "--quiet", one.pid, check=0)
-    assert Recording("@").row("main")
+    assert Recording("@").row("main", file="chains.py")
 
 
 def test_children_too(default_python, target, tmp_path):

@@ -22,7 +22,7 @@ COMMANDS = {name: summary for name, _, summary in
 KINDS = "FLAG|TEXT|OPT_TEXT|COUNT|REAL"
 OPTION = re.compile(r'\{\s*(?:\.name\s*=\s*)?"([a-z][a-z-]*)",\s*(?:\.letter\s*=\s*)?(?:(0)|\'(\w)\'),'
                     r'\s*(?:\.kind\s*=\s*)?CMD_(%s)\b' % KINDS)
-DOCUMENTED = re.compile(r"^- (?:\*\*-(\w)\*\*, )?\*\*--([a-z][a-z-]*)\*\*(\[=[A-Z]+\]| [A-Z]+)?$", re.M)
+DOCUMENTED = re.compile(r"^- (?:\*\*-(\w)\*\*, )?\*\*--([a-z][a-z-]*)\*\*(\[=[A-Z]+\]| [A-Z][A-Z:]*)?$", re.M)
 SHAPE = {"FLAG": "none", "OPT_TEXT": "optional", "TEXT": "value", "COUNT": "value", "REAL": "value"}
 
 
@@ -31,8 +31,11 @@ def man(page):
 
 
 def options_of_source(command):
-    """{long name: (letter, shape)} of the option table in the command's file."""
+    """{long name: (letter, shape)} of the option table in the command's file, shared rows included."""
     source = (ROOT / "src/cmd" / (command + ".c")).read_text(encoding="utf-8")
+    if "CMD_QUERY_OPTIONS(" in source:
+        shared = (ROOT / "src/cmd/load.h").read_text(encoding="utf-8")
+        source += re.search(r"#define CMD_QUERY_OPTIONS\(.*?(?<!\\)\n", shared, re.S).group()
     return {name: (letter, SHAPE[kind]) for name, _, letter, kind in OPTION.findall(source)}
 
 

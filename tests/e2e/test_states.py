@@ -19,16 +19,16 @@ def by_thread(recording, metric):
 
 
 def test_states_of_threads(python, tmp_path):
-    recording = record([python.path, workload("threads.py"), "2"], tmp_path / "x.pyro")
+    recording = record([python.path, workload("threads.py"), "1.5"], tmp_path / "x.pyro")
     wall, cpu, gil = (by_thread(recording, m) for m in ("wall", "cpu", "gil"))
     everyone = {"sleeper", "waiter", "fighter-1", "fighter-2", "hasher", "MainThread"}
     assert everyone <= set(wall), wall
     for name in everyone:
         assert wall[name] >= cpu.get(name, 0) * 0.999, (name, wall, cpu)
         assert wall[name] >= gil.get(name, 0) * 0.999, (name, wall, gil)
-    for idle in ("sleeper", "waiter", "MainThread"):
-        assert cpu.get(idle, 0) < 0.1 * wall[idle], (idle, cpu, wall)
-        assert gil.get(idle, 0) < 0.1 * wall[idle], (idle, gil, wall)
+    for idle, part in (("sleeper", 0.1), ("waiter", 0.1), ("MainThread", 0.3)):  # the last one had to start
+        assert cpu.get(idle, 0) < part * wall[idle], (idle, cpu, wall)
+        assert gil.get(idle, 0) < part * wall[idle], (idle, gil, wall)
     # in C without the GIL: on the CPU (or ready for it), hardly ever holding it
     assert cpu["hasher"] > 0.6 * wall["hasher"], (cpu, wall)
     assert gil.get("hasher", 0) < 0.2 * wall["hasher"], (gil, wall)
@@ -42,8 +42,8 @@ def test_states_of_threads(python, tmp_path):
 
 def test_one_thread_has_the_gil(python, tmp_path):
     """A single busy thread: wall, CPU and GIL are about the same."""
-    recording = record([python.path, workload("shares.py"), "1"], tmp_path / "x.pyro")
-    totals = {m: recording.row("main", "--metric", m)["total"] for m in ("wall", "cpu", "gil")}
+    recording = record([python.path, workload("shares.py"), "0.7"], tmp_path / "x.pyro")
+    totals = {m: recording.row("main", "--metric", m, file="shares.py")["total"] for m in ("wall", "cpu", "gil")}
     assert totals["cpu"] > 0.9 * totals["wall"], totals
     assert totals["gil"] > 0.9 * totals["wall"], totals
 

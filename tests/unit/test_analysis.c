@@ -115,14 +115,15 @@ struct made {
     struct analysis_rows rows;
 };
 
-static struct made make(struct profile *p, struct analysis_query query, enum analysis_by by)
+/* In place: the rows point to the weights. */
+static void make(struct made *m, struct profile *p, struct analysis_query query,
+                 enum analysis_by by)
 {
-    struct made m = {.profile = p};
+    m->profile = p;
     if (!query.metric)
         query.metric = analysis_metric_find("wall");
-    assert_int_equal(analysis_weights_init(p, &query, &m.weights), 0);
-    assert_int_equal(analysis_rows_init(&m.weights, by, &m.rows), 0);
-    return m;
+    assert_int_equal(analysis_weights_init(p, &query, &m->weights), 0);
+    assert_int_equal(analysis_rows_init(&m->weights, by, &m->rows), 0);
 }
 
 static void unmake(struct made *m)
@@ -169,7 +170,8 @@ static size_t rows_with_weight(const struct made *m)
 static void test_functions(void **state ATTR_UNUSED)
 {
     struct profile *p = known_profile();
-    struct made m = make(p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
+    struct made m;
+    make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
     assert_int_equal(m.weights.total.weight, WHOLE_MS * NS_PER_MS);
     assert_int_equal(rows_with_weight(&m), 5);
     expect_row(&m, "main", 1, 10, 200);
@@ -188,26 +190,27 @@ static void test_functions(void **state ATTR_UNUSED)
 static void test_other_groupings(void **state ATTR_UNUSED)
 {
     struct profile *p = known_profile();
-    struct made m = make(p, (struct analysis_query){0}, ANALYSIS_BY_LINE);
+    struct made m;
+    make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_LINE);
     expect_row(&m, "fact", 11, 50, 90);
     expect_row(&m, "fact", 12, 90, 93);
     expect_row(&m, "main", 2, 10, 200);
     unmake(&m);
-    m = make(p, (struct analysis_query){0}, ANALYSIS_BY_FILE);
+    make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_FILE);
     expect_row(&m, "/srv/app.py", 0, 150, 253);
     expect_row(&m, "<moving>", 0, 3, 3);
     unmake(&m);
-    m = make(p, (struct analysis_query){0}, ANALYSIS_BY_MODULE);
+    make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_MODULE);
     expect_row(&m, "app", 0, 150, 253);
     expect_row(&m, "lib", 0, 100, 100);
     unmake(&m);
-    m = make(p, (struct analysis_query){0}, ANALYSIS_BY_THREAD);
+    make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_THREAD);
     assert_int_equal(m.rows.count, 3);
     expect_row(&m, "MainThread", 0, 200, 200);
     expect_row(&m, "worker", 0, 50, 50);
     expect_row(&m, "thread 201", 0, 8, 8);
     unmake(&m);
-    m = make(p, (struct analysis_query){0}, ANALYSIS_BY_PROCESS);
+    make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_PROCESS);
     expect_row(&m, "python app.py", 0, 250, 250);
     expect_row(&m, "child", 0, 8, 8);
     unmake(&m);
@@ -238,7 +241,8 @@ static void test_metrics_and_filters(void **state ATTR_UNUSED)
                                    .has_to = cases[i].to > 0,
                                    .from = cases[i].from,
                                    .to = cases[i].to};
-        struct made m = make(p, q, ANALYSIS_BY_FUNCTION);
+        struct made m;
+        make(&m, p, q, ANALYSIS_BY_FUNCTION);
         assert_int_equal(m.weights.total.weight, cases[i].total_ms * NS_PER_MS);
         assert_int_equal(m.weights.total.samples, cases[i].total_ms);
         assert_int_equal(m.weights.recorded_samples, WHOLE_MS);
@@ -266,7 +270,8 @@ static const struct analysis_edge *find_edge(const struct made *m, const struct 
 static void test_edges(void **state ATTR_UNUSED)
 {
     struct profile *p = known_profile();
-    struct made m = make(p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
+    struct made m;
+    make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
     struct analysis_edges e;
     assert_int_equal(analysis_edges_init(&m.rows, &e), 0);
     assert_int_equal(e.count, 4);
@@ -281,7 +286,7 @@ static void test_edges(void **state ATTR_UNUSED)
     assert_null(find_edge(&m, &e, "idle", "main"));
     analysis_edges_release(&e);
     unmake(&m);
-    m = make(p, (struct analysis_query){0}, ANALYSIS_BY_THREAD);
+    make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_THREAD);
     assert_int_equal(analysis_edges_init(&m.rows, &e), E_INVALID);
     unmake(&m);
     profile_free(p);
@@ -304,7 +309,8 @@ static void expect_order(const struct made *m, struct analysis_select select, co
 static void test_selection(void **state ATTR_UNUSED)
 {
     struct profile *p = known_profile();
-    struct made m = make(p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
+    struct made m;
+    make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
     expect_order(&m, (struct analysis_select){0}, "fact idle main <no Python frame> <moving>");
     expect_order(&m, (struct analysis_select){.sort = ANALYSIS_SORT_TOTAL, .limit = 2},
                  "main fact");
@@ -372,11 +378,12 @@ static void test_lost(void **state ATTR_UNUSED)
     format_writer_thread(w, &(struct record_thread){.id = 9, .process = 55, .tid = 9, .name = 888});
     sample(5, bad_code, 0, 1, 50); /* a hole among the threads */
     struct profile *p = close_recording();
-    struct made m = make(p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
+    struct made m;
+    make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
     assert_int_equal(m.rows.count, 1);
     expect_row(&m, "<lost>", 0, 37, 37);
     unmake(&m);
-    m = make(p, (struct analysis_query){0}, ANALYSIS_BY_THREAD);
+    make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_THREAD);
     expect_row(&m, "MainThread", 0, 34, 34);
     expect_row(&m, "<lost>", 0, 3, 3);
     unmake(&m);
@@ -400,7 +407,8 @@ static void test_deep(void **state ATTR_UNUSED)
         sample(1, at, 0, 1, i);
     }
     struct profile *p = close_recording();
-    struct made m = make(p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
+    struct made m;
+    make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
     expect_row(&m, "down", 1, DEPTH / 2, DEPTH);
     expect_row(&m, "up", 9, DEPTH / 2, DEPTH - 1);
     struct analysis_edges e;
@@ -429,7 +437,8 @@ static char *print_report(const struct made *m, enum view_format format)
 static void test_report(void **state ATTR_UNUSED)
 {
     struct profile *p = known_profile();
-    struct made m = make(p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
+    struct made m;
+    make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
     char *got = print_report(&m, VIEW_TEXT);
     assert_non_null(strstr(got, "run abcd0000  python app.py\nwall 258 ms in 258 samples"));
     assert_non_null(strstr(got, "±"));
@@ -448,7 +457,8 @@ static void test_too_short(void **state ATTR_UNUSED)
     open_recording();
     sample(1, node(0, code("f", "/f.py", 1), 1), 0, 19, 0);
     struct profile *p = close_recording();
-    struct made m = make(p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
+    struct made m;
+    make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
     char *got = print_report(&m, VIEW_TEXT);
     assert_non_null(strstr(got, "too short to sample: 19 samples"));
     free(got);

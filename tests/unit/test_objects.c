@@ -189,7 +189,7 @@ static const char *shown(uint64_t addr)
 {
     static struct buf out;
     buf_release(&out);
-    buf_init(&out, 2 * REPR_MAX_BYTES);
+    buf_init(&out, 2ull * REPR_MAX_BYTES);
     repr_object(&w.remote, addr, &out);
     assert_true(out.len <= REPR_MAX_BYTES);
     return buf_cstr(&out);
@@ -307,7 +307,7 @@ static void check_dict_offset(void)
     put_u64(sized + layout()->type.tp_itemsize, 8);
     object = make_object(sized, 128);
     put_u64(object + layout()->tuple.ob_size, 3);
-    put_u64(object + 32 + 3 * 8 - 8, dict);
+    put_u64(object + 48, dict);
     expect_name(object);
 }
 

@@ -4,8 +4,10 @@
 
 LEAF is the number of loop rounds in the last function: a few for a stack that never holds still
 (200: about 4 us), many for a calm one (20000: about 0.4 ms). A stack with both letters in it, or with
-a gap in the numbers, never existed.
+a gap in the numbers, never existed. At the end it prints as JSON the share of its time (in per cent, by the
+wall clock) that each chain really had: 50 each but for what preemption did.
 """
+import json
 import sys
 import time
 
@@ -23,12 +25,19 @@ exec(compile("\n".join(source), "<chains>", "exec"))
 
 def main():
     a, b = globals()["a_0"], globals()["b_0"]
-    end = time.perf_counter() + seconds
-    turns = max(1, 20000 // max(leaf, 1))
-    while time.perf_counter() < end:
-        for _ in range(turns):
-            a(leaf)
-            b(leaf)
+    clock = time.perf_counter
+    time_a = time_b = 0.0
+    now = clock()
+    end = now + seconds
+    while now < end:
+        a(leaf)
+        then = clock()
+        time_a += then - now
+        b(leaf)
+        now = clock()
+        time_b += now - then
+    total = time_a + time_b
+    print(json.dumps({"a": 100 * time_a / total, "b": 100 * time_b / total}))
 
 
 print("ready", flush=True)

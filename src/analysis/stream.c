@@ -1,0 +1,52 @@
+/* As in weights.c, filters are resolved to a byte a thread and a byte a stack before the pass. */
+#include "analysis/stream.h"
+
+#include "analysis/match.h"
+#include "base/attr.h"
+#include "base/err.h"
+
+struct stream {
+    const struct analysis_query *query;
+    const uint8_t *takes_thread;
+    const uint8_t *takes_stack; /* NULL: all */
+    int (*fn)(void *, const struct record_sample *, struct analysis_weight);
+    void *ctx;
+};
+
+static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
+{
+    const struct stream *s = ctx;
+    for (size_t i = 0; i < n; i++) {
+        struct record_sample run = samples[i];
+        if (!s->takes_thread[run.thread] || (s->takes_stack && !s->takes_stack[run.stack]))
+            continue;
+        if (!analysis_query_clip(s->query, &run))
+            continue;
+        struct analysis_weight weight = {.samples = run.count};
+        if (!s->query->metric->weigh_sample(&run, &weight.weight))
+            continue;
+        int r = s->fn(s->ctx, &run, weight);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+int analysis_stream_each(const struct profile *profile, const struct analysis_query *query,
+                         int (*fn)(void *ctx, const struct record_sample *run,
+                                   struct analysis_weight weight),
+                         void *ctx)
+{
+    const struct profile_tables *t = profile_tables(profile);
+    _cleanup_free_ uint8_t *threads = calloc(t->thread_count + 1, 1);
+    _cleanup_free_ uint8_t *stacks = NULL;
+    if (!threads)
+        return E_NOMEM;
+    int r = analysis_match_nodes(t, query, &stacks);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < t->thread_count; i++)
+        threads[i] = analysis_query_takes_thread(query, t, (uint32_t)i);
+    struct stream s = {query, threads, stacks, fn, ctx};
+    return profile_each_sample(profile, on_samples, &s, NULL);
+}

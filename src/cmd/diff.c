@@ -1,0 +1,140 @@
+/* `pyrometer diff`: two runs side by side, with the change and how sure it is. */
+#include "view/diff.h"
+
+#include "base/err.h"
+#include "cmd/cmd.h"
+#include "cmd/load.h"
+
+#include <errno.h>
+
+enum { TEXT_LIMIT = 30 }; /* rows of a text table when the user does not say */
+
+struct diff_options {
+    const char *by, *sort, *match;
+    struct cmd_query_options query;
+    uint64_t limit;
+    bool has_limit, json, csv;
+};
+
+struct diff_request {
+    struct analysis_query query;
+    enum analysis_by by;
+    struct analysis_diff_select select;
+    regex_t match;
+    bool has_match;
+    enum view_format format;
+};
+
+/* 0, or the exit status after a line. Also on failure the request is to be released. */
+static int understand(struct diff_options *o, struct diff_request *q)
+{
+    int status = cmd_query_make(&o->query, &q->query);
+    if (status)
+        return status;
+    int by = cmd_choose("--by", o->by, ANALYSIS_BY_NAMES);
+    int sort = by < 0 ? -1 : cmd_choose("--sort", o->sort, ANALYSIS_DIFF_SORT_NAMES);
+    if (sort < 0)
+        return CMD_USAGE;
+    if (o->json && o->csv)
+        return cmd_fail(CMD_USAGE, "--json and --csv are one too many");
+    q->by = (enum analysis_by)by;
+    q->format = o->json ? VIEW_JSON : o->csv ? VIEW_CSV : VIEW_TEXT;
+    q->select = (struct analysis_diff_select){
+        .sort = (enum analysis_diff_sort)sort,
+        .limit = o->has_limit             ? o->limit
+                 : q->format == VIEW_TEXT ? TEXT_LIMIT
+                                          : 0,
+    };
+    if (o->match) {
+        status = cmd_regex_compile("--match", o->match, &q->match);
+        q->has_match = !status;
+        q->select.match = q->has_match ? &q->match : NULL;
+    }
+    return status;
+}
+
+/* One run, as far as it is needed. */
+struct side {
+    struct profile *profile;
+    struct analysis_weights weights;
+    struct analysis_rows rows;
+};
+
+static int side_init(struct side *s, const char *run, const struct diff_request *q)
+{
+    int status = cmd_load_run(run, &s->profile);
+    if (status)
+        return status;
+    int r = analysis_weights_init(s->profile, &q->query, &s->weights);
+    if (r < 0)
+        return cmd_load_failed(profile_path(s->profile), r);
+    r = analysis_rows_init(&s->weights, q->by, &s->rows);
+    return r < 0 ? cmd_fail(CMD_FAILED, "cannot make the rows: %s", err_text(r)) : 0;
+}
+
+static void side_release(struct side *s)
+{
+    analysis_rows_release(&s->rows);
+    analysis_weights_release(&s->weights);
+    profile_free(s->profile);
+}
+
+static int show(const struct diff_request *q, const struct side *before, const struct side *after)
+{
+    struct analysis_diff diff;
+    int r = analysis_diff_init(&before->rows, &after->rows, &q->select, &diff);
+    if (r < 0)
+        return cmd_fail(CMD_FAILED, "cannot make the diff: %s", err_text(r));
+    errno = 0;
+    r = view_diff_print(&diff, stdout, q->format, view_style_of(stdout));
+    int status = r < 0 ? cmd_output_failed("the diff", r, errno) : 0;
+    analysis_diff_release(&diff);
+    return status;
+}
+
+static int diff_runs(const struct diff_request *q, const char *before_run, const char *after_run)
+{
+    struct side before = {0}, after = {0};
+    int status = side_init(&before, before_run, q);
+    if (!status)
+        status = side_init(&after, after_run, q);
+    /* a thread or process may well be in one of them only */
+    if (!status && !before.weights.threads_taken && !after.weights.threads_taken)
+        status = cmd_query_check(&q->query, after.profile);
+    if (!status)
+        status = show(q, &before, &after);
+    side_release(&before);
+    side_release(&after);
+    return status;
+}
+
+int cmd_diff(int argc, char **argv)
+{
+    struct diff_options o = {.by = "function", .sort = "self"};
+    const struct cmd_option options[] = {
+        {"by", 0, CMD_TEXT, &o.by, NULL},
+        {"sort", 0, CMD_TEXT, &o.sort, NULL},
+        {"match", 0, CMD_TEXT, &o.match, NULL},
+        {"limit", 0, CMD_COUNT, &o.limit, &o.has_limit},
+        CMD_QUERY_OPTIONS(&o.query),
+        {"json", 0, CMD_FLAG, &o.json, NULL},
+        {"csv", 0, CMD_FLAG, &o.csv, NULL},
+        {0},
+    };
+    int first;
+    int operands = cmd_options_parse(argc, argv, options, false, &first);
+    if (operands < 0)
+        return operands == CMD_PARSED_HELP ? CMD_OK : CMD_USAGE;
+    if (operands > 2)
+        return cmd_fail(CMD_USAGE, "diff takes two RUNs, not %d", operands);
+
+    struct diff_request q = {0};
+    int status = understand(&o, &q);
+    if (!status)
+        status =
+            diff_runs(&q, operands > 0 ? argv[first] : "@~1", operands > 1 ? argv[first + 1] : "@");
+    if (q.has_match)
+        regfree(&q.match);
+    cmd_query_release(&o.query);
+    return status;
+}

@@ -1,0 +1,13 @@
+/* Two runs side by side: one table of rows with the change, for people, as JSON (docs/json.md is
+ * the contract) or as CSV. */
+#ifndef PYROMETER_VIEW_DIFF_H
+#define PYROMETER_VIEW_DIFF_H
+
+#include "analysis/diff.h"
+#include "view/emit.h"
+
+/* 0, E_NOMEM, or why the output could not be written. */
+int view_diff_print(const struct analysis_diff *diff, FILE *out, enum view_format format,
+                    struct view_style style);
+
+#endif

@@ -1,0 +1,275 @@
+/* What a flame graph says in words above and below its blocks, and how it is coloured. Colours are
+ * chosen in OKLCH, where equal steps look equal, and the page's script does the same (flame.js). */
+#include "view/flame.h"
+
+#include "base/err.h"
+#include "view/flame_picture.h"
+#include "view/run.h"
+#include "view/text.h"
+#include "view/units.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+enum { LINE_BYTES_MAX = 64 << 10, TITLE_BYTES = 300 };
+
+/* --- colours --- */
+
+static uint32_t channel(double linear)
+{
+    double v = linear <= 0.0031308 ? 12.92 * linear : 1.055 * pow(linear, 1 / 2.4) - 0.055;
+    return (uint32_t)(255 * (v < 0 ? 0 : v > 1 ? 1 : v) + 0.5);
+}
+
+/* Lightness 0–1, chroma 0–0.4, hue in degrees; the constants are Ottosson's. */
+static uint32_t oklch(double lightness, double chroma, double hue)
+{
+    double a = chroma * cos(hue * M_PI / 180), b = chroma * sin(hue * M_PI / 180);
+    double l = pow(lightness + 0.3963377774 * a + 0.2158037573 * b, 3);
+    double m = pow(lightness - 0.1055613458 * a - 0.0638541728 * b, 3);
+    double s = pow(lightness - 0.0894841775 * a - 1.2914855480 * b, 3);
+    uint32_t red = channel(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s);
+    uint32_t green = channel(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s);
+    uint32_t blue = channel(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s);
+    return red << 16 | green << 8 | blue;
+}
+
+double flame_change(const struct flame_picture *p, const struct flame_block *b)
+{
+    double now = p->total.weight ? (double)b->total.weight / (double)p->total.weight : 0;
+    double was = p->before.weight ? (double)b->before_total.weight / (double)p->before.weight : 0;
+    return now - was;
+}
+
+static uint32_t change_colour(const struct flame_picture *p, const struct flame_block *b)
+{
+    double change = flame_change(p, b);
+    double t = p->largest_change > 0 ? sqrt(fmin(1, fabs(change) / p->largest_change)) : 0;
+    return oklch(0.93 - 0.25 * t, 0.01 + 0.15 * t, change < 0 ? 250 : 27);
+}
+
+static uint32_t heat_colour(const struct flame_picture *p, const struct flame_block *b)
+{
+    double t = p->hottest ? sqrt((double)b->self.weight / (double)p->hottest) : 0;
+    return oklch(0.94 - 0.28 * t, 0.05 + 0.14 * t, 95 - 67 * t);
+}
+
+uint32_t flame_colour(const struct flame_picture *p, const struct flame_block *b)
+{
+    const struct flame_label *label = &p->labels.data[b->label];
+    switch (label->kind) {
+    case FLAME_ROOT:
+        return oklch(0.91, 0.008, 260);
+    case FLAME_THREAD:
+        return oklch(0.87, 0.025, 260);
+    case FLAME_FOLDED:
+        return oklch(0.90, 0, 0);
+    case FLAME_SPECIAL:
+        return oklch(0.82, 0, 0);
+    default:
+        break;
+    }
+    if (p->flame->colour == VIEW_FLAME_CHANGE)
+        return change_colour(p, b);
+    if (p->flame->colour == VIEW_FLAME_HEAT)
+        return heat_colour(p, b);
+    double shade = (double)label->shade - FLAME_SHADES / 2;
+    return oklch(0.835 + 0.014 * shade, 0.088, p->modules.data[label->module].hue + 4 * shade);
+}
+
+/* --- words --- */
+
+void flame_weight_text(const struct flame_picture *p, uint64_t weight, struct buf *out)
+{
+    const struct analysis_metric *metric = p->flame->rows->weights->metric;
+    double value = (double)weight * metric->scale;
+    if (strcmp(metric->unit, "seconds") == 0)
+        buf_puts(out, view_units_seconds(value).text);
+    else if (strcmp(metric->unit, "bytes") == 0)
+        buf_puts(out, view_units_bytes(value).text);
+    else
+        buf_puts(out, view_units_count((uint64_t)value).text);
+}
+
+/* Takes the buffer's content over as one more line. */
+static int add_line(struct flame_lines *lines, struct buf *b)
+{
+    char *line = buf_detach(b);
+    char **slot = line ? vec_push(&lines->text) : NULL;
+    if (!slot) {
+        free(line);
+        return E_NOMEM;
+    }
+    *slot = line;
+    return 0;
+}
+
+static void put_share(struct buf *b, double share)
+{
+    buf_puts(b, share > 0 && share < 0.001 ? "under 0.1 %" : view_units_percent(share * 100).text);
+}
+
+static void put_total(const struct flame_picture *p, struct analysis_weight w, struct buf *b)
+{
+    const struct analysis_metric *metric = p->flame->rows->weights->metric;
+    flame_weight_text(p, w.weight, b);
+    buf_printf(b, " %s%s", metric->name, strcmp(metric->unit, "seconds") == 0 ? " time" : "");
+}
+
+static void put_samples(struct buf *b, uint64_t samples)
+{
+    buf_printf(b, "%s sample%s", view_units_count(samples).text, samples == 1 ? "" : "s");
+}
+
+static void put_created(const struct profile *profile, struct buf *b)
+{
+    char created[VIEW_RUN_TIME_SIZE];
+    view_run_created(profile, created);
+    if (strlen(created) >= 16 && created[10] == 'T')
+        buf_printf(b, "%.10s %.5s UTC", created, created + 11);
+}
+
+static int fill_title(struct flame_picture *p)
+{
+    const struct view_flame *f = p->flame;
+    struct buf text;
+    buf_init(&text, LINE_BYTES_MAX);
+    if (f->title)
+        view_text_escape(&text, f->title, strnlen(f->title, LINE_BYTES_MAX / 8));
+    else
+        view_run_command(f->rows->weights->profile, &text);
+    if (text.error == E_LIMIT) /* a command of many pages: its beginning must do */
+        text.error = 0;
+    if (!text.len)
+        buf_puts(&text, "flame graph");
+    view_text_fit(&p->title, (const char *)text.data, text.len, TITLE_BYTES, VIEW_CUT_MIDDLE);
+    int r = buf_error(&text) ? buf_error(&text) : buf_error(&p->title);
+    buf_release(&text);
+    return r;
+}
+
+static void put_run(const struct flame_picture *p, const struct analysis_weights *w,
+                    struct analysis_weight total, const char *which, struct buf *b)
+{
+    buf_printf(b, "%s: ", which);
+    put_total(p, total, b);
+    buf_puts(b, ", ");
+    put_samples(b, total.samples);
+    buf_puts(b, ", ");
+    put_created(w->profile, b);
+}
+
+static int fill_diff_facts(struct flame_picture *p)
+{
+    const struct view_flame *f = p->flame;
+    struct buf b;
+    buf_init(&b, LINE_BYTES_MAX);
+    put_run(p, f->before->weights, p->before, "before", &b);
+    int r = add_line(&p->facts, &b);
+    put_run(p, f->rows->weights, p->total, "after", &b);
+    return r < 0 ? r : add_line(&p->facts, &b);
+}
+
+static int fill_run_facts(struct flame_picture *p)
+{
+    const struct profile *profile = p->flame->rows->weights->profile;
+    struct buf b;
+    buf_init(&b, LINE_BYTES_MAX);
+    put_total(p, p->total, &b);
+    int r = add_line(&p->facts, &b);
+    put_samples(&b, p->total.samples);
+    if (r == 0)
+        r = add_line(&p->facts, &b);
+    buf_puts(&b, "Python ");
+    size_t before = b.len;
+    view_run_pythons(profile, &b);
+    if (b.len == before)
+        buf_clear(&b);
+    else if (r == 0)
+        r = add_line(&p->facts, &b);
+    put_created(profile, &b);
+    if (r == 0 && b.len)
+        r = add_line(&p->facts, &b);
+    buf_release(&b);
+    return r;
+}
+
+static int fill_facts(struct flame_picture *p)
+{
+    const struct view_flame *f = p->flame;
+    struct buf b;
+    buf_init(&b, LINE_BYTES_MAX);
+    int r = f->before ? fill_diff_facts(p) : fill_run_facts(p);
+    if (f->by_line || f->bottom_up || f->sequence)
+        buf_printf(&b, "%s%s%s", f->by_line ? "lines" : "functions",
+                   f->bottom_up ? ", bottom up: callers under what they call" : "",
+                   f->sequence ? ", along time" : "");
+    if (r == 0 && b.len)
+        r = add_line(&p->facts, &b);
+    if (f->filters && *f->filters) {
+        buf_puts(&b, "only ");
+        view_text_escape(&b, f->filters, strnlen(f->filters, LINE_BYTES_MAX / 8));
+        r = r < 0 ? r : add_line(&p->facts, &b);
+    }
+    buf_release(&b);
+    return r;
+}
+
+static void put_tree_folds(const struct flame_picture *p, struct buf *b)
+{
+    const struct analysis_tree *tree = p->flame->tree;
+    if (!tree->folded)
+        return;
+    double whole = p->total.weight ? (double)p->total.weight : 1;
+    buf_printf(b, "%s small block%s folded into “…”, with all that they call: each ",
+               view_units_count(tree->folded).text, tree->folded == 1 ? " is" : "s are");
+    double heaviest = 100 * (double)tree->folded_heaviest / whole;
+    if (heaviest < 1e-4)
+        buf_puts(b, "below 0.0001 %");
+    else
+        buf_printf(b, "at most %.2g %%", heaviest);
+    buf_puts(b, " of the whole, together ");
+    put_share(b, (double)tree->folded_weight / whole);
+}
+
+static void put_sequence_folds(const struct flame_picture *p, struct buf *b)
+{
+    const struct analysis_sequence *s = p->flame->sequence;
+    if (!s->folded && !s->dropped)
+        return;
+    buf_printf(b, "blocks shorter than %s are folded into “…” (%s of them)",
+               view_units_seconds((double)s->shortest_ns * 1e-9).text,
+               view_units_count(s->folded).text);
+    if (s->dropped)
+        buf_printf(b, "; %s are left out", view_units_count(s->dropped).text);
+}
+
+static int fill_notes(struct flame_picture *p)
+{
+    const struct view_flame *f = p->flame;
+    struct buf b;
+    buf_init(&b, LINE_BYTES_MAX);
+    if (f->tree)
+        put_tree_folds(p, &b);
+    else
+        put_sequence_folds(p, &b);
+    int r = b.len ? add_line(&p->notes, &b) : 0;
+    struct buf losses;
+    buf_init(&losses, LINE_BYTES_MAX);
+    view_run_losses(f->rows->weights->profile, f->rows->weights->damaged_chunks, &losses);
+    if (losses.len) {
+        buf_printf(&b, "the recording: %s", buf_cstr(&losses));
+        r = r < 0 ? r : add_line(&p->notes, &b);
+    }
+    buf_release(&losses);
+    buf_release(&b);
+    return r;
+}
+
+int flame_heading_fill(struct flame_picture *p)
+{
+    int r = fill_title(p);
+    if (r == 0)
+        r = fill_facts(p);
+    return r < 0 ? r : fill_notes(p);
+}

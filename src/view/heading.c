@@ -1,0 +1,105 @@
+/* What stands around a table of weights: the same words for every view. */
+#include "view/heading.h"
+
+#include "view/run.h"
+#include "view/units.h"
+
+enum { TEXT_MAX = 64 << 20 };
+
+bool view_is_too_short(const struct analysis_weights *weights)
+{
+    return weights->recorded_samples < VIEW_LEAST_SAMPLES;
+}
+
+enum view_kind view_metric_kind(const struct analysis_metric *metric)
+{
+    return strcmp(metric->unit, "seconds") == 0 ? VIEW_SECONDS
+           : strcmp(metric->unit, "bytes") == 0 ? VIEW_BYTES
+                                                : VIEW_COUNT;
+}
+
+struct view_units_text view_weight_text(const struct analysis_metric *metric, uint64_t weight)
+{
+    double value = (double)weight * metric->scale;
+    enum view_kind kind = view_metric_kind(metric);
+    return kind == VIEW_SECONDS ? view_units_seconds(value)
+           : kind == VIEW_BYTES ? view_units_bytes(value)
+                                : view_units_count(weight);
+}
+
+void view_heading_facts(struct json *j, const struct analysis_weights *w)
+{
+    json_kv_text(j, "metric", w->metric->name);
+    json_kv_text(j, "unit", w->metric->unit);
+    json_kv_real(j, "total", (double)w->total.weight * w->metric->scale);
+    json_kv_u64(j, "samples", w->total.samples);
+    json_kv_bool(j, "too_short", view_is_too_short(w));
+}
+
+void view_heading_run(struct view_emit *e, const struct profile *profile)
+{
+    char id[VIEW_RUN_ID_SIZE];
+    view_run_id(profile, id);
+    struct buf command;
+    buf_init(&command, TEXT_MAX);
+    view_run_command(profile, &command);
+    view_emit_line(e, "run %.8s  %s", id, buf_cstr(&command));
+    buf_release(&command);
+}
+
+void view_heading_print(struct view_emit *e, const struct analysis_weights *w, double worst_error)
+{
+    view_heading_run(e, w->profile);
+    double hz = view_run_achieved_hz(w->profile);
+    char rate[48] = "";
+    if (hz > 0)
+        snprintf(rate, sizeof rate, " at %.0f Hz", hz);
+    view_emit_line(e, "%s %s in %s samples%s; shares within ±%.1f points (95 %%)", w->metric->name,
+                   view_weight_text(w->metric, w->total.weight).text,
+                   view_units_count(w->total.samples).text, rate, worst_error);
+    view_emit_line(e, "%s", "");
+}
+
+void view_heading_losses(struct view_emit *e, const struct analysis_weights *w)
+{
+    struct buf losses;
+    buf_init(&losses, TEXT_MAX);
+    view_run_losses(w->profile, w->damaged_chunks, &losses);
+    if (losses.len)
+        view_emit_line(e, "\nlost: %s", buf_cstr(&losses));
+    buf_release(&losses);
+    if (profile_summary(w->profile)->damaged_chunks + w->damaged_chunks)
+        view_emit_line(e, "The recording is damaged: pyrometer verify tells more, and can save "
+                          "what is good.");
+}
+
+void view_heading_too_short(struct view_emit *e, const struct analysis_weights *w)
+{
+    const struct profile *profile = w->profile;
+    struct view_units_text n = view_units_count(w->recorded_samples);
+    const char *plural = w->recorded_samples == 1 ? "" : "s";
+    double elapsed = view_run_stat(profile, RECORD_STAT_ELAPSED_NS);
+    if (!w->recorded_samples && view_run_stat(profile, RECORD_STAT_PROCESSES_PYTHON) == 0) {
+        bool refused = view_run_stat(profile, RECORD_STAT_PROCESSES_REFUSED) > 0;
+        view_emit_line(e, "There are no samples: %s.",
+                       refused ? "there was no right to read the program (see pyrometer selftest)"
+                               : "no Python process was seen, or it was too short to look at");
+        return;
+    }
+    if (!w->recorded_samples && !profile_summary(profile)->finished) {
+        view_emit_line(e, "There are no samples: the recording was cut off before the first.");
+        return;
+    }
+    view_emit_line(e, "The program was too short to sample: %s sample%s%s%s.", n.text, plural,
+                   elapsed >= 0 ? " in " : "",
+                   elapsed >= 0 ? view_units_seconds(elapsed * 1e-9).text : "");
+    view_emit_line(
+        e, "Record it again at a higher rate (pyrometer run --sample=10000 …) or let it run "
+           "longer; exact instruments for programs this short will come.");
+}
+
+void view_heading_nothing_left(struct view_emit *e, const struct analysis_weights *w)
+{
+    view_emit_line(e, "None of the %s samples is left by the filters (metric %s).",
+                   view_units_count(w->recorded_samples).text, w->metric->name);
+}

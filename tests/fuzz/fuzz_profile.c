@@ -1,0 +1,111 @@
+/* Loading a recording and analysing it: every grouping, metric and filter, over arbitrary bytes.
+ * The run id chooses which, so that one input costs one analysis. */
+#include "analysis/edges.h"
+#include "analysis/select.h"
+#include "reseal.h"
+
+#include <stdio.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool good)
+{
+    if (!good)
+        abort();
+}
+
+static void check_tables(const struct profile_tables *t)
+{
+    for (size_t i = 0; i < t->node_count; i++)
+        require((i == 0 || t->node_parent[i] < i) && t->node_code[i] < t->code_count);
+    for (size_t i = 0; i < t->code_count; i++)
+        require(t->codes[i].name < t->string_count && t->codes[i].qualname < t->string_count &&
+                t->codes[i].file < t->string_count);
+    for (size_t i = 0; i < t->string_count; i++)
+        require(t->strings[i].text[t->strings[i].len] == 0);
+    for (size_t i = 0; i < t->thread_count; i++)
+        require(t->threads[i].process < t->process_count && t->threads[i].name < t->string_count);
+    for (size_t i = 0; i < t->process_count; i++)
+        require(t->processes[i].command < t->string_count &&
+                t->processes[i].python_version < t->string_count);
+}
+
+static void select_rows(const struct analysis_rows *rows, const uint8_t *choice)
+{
+    struct analysis_select select = {
+        .sort = (enum analysis_sort)(choice[4] % ANALYSIS_SORT_COUNT),
+        .min_percent = choice[5] & 1 ? choice[5] / 10.0 : 0,
+        .limit = choice[6],
+    };
+    regex_t match;
+    bool matches = choice[7] & 1 && regcomp(&match, "a.*(b|_)", REG_EXTENDED) == 0;
+    if (matches)
+        select.match = &match;
+    struct analysis_selection selection;
+    if (analysis_selection_init(rows, &select, &selection) == 0) {
+        for (size_t i = 0; i < selection.count; i++)
+            require(selection.row[i] < rows->count);
+        analysis_selection_release(&selection);
+    }
+    if (matches)
+        regfree(&match);
+}
+
+static void check_edges(const struct analysis_rows *rows)
+{
+    struct analysis_edges edges;
+    if (analysis_edges_init(rows, &edges) != 0)
+        return;
+    for (size_t i = 0; i < edges.count; i++)
+        require(edges.by_caller[i].caller < rows->count && edges.by_callee[i].callee < rows->count);
+    require(edges.callees_at[rows->count] == edges.count);
+    analysis_edges_release(&edges);
+}
+
+static void analyse(const struct profile *p, const uint8_t *choice)
+{
+    struct analysis_query query = {
+        .metric = &ANALYSIS_METRICS[choice[0] % 3],
+        .thread = choice[2] & 1   ? "MainThread"
+                  : choice[2] & 2 ? "78"
+                                  : NULL,
+        .has_process = choice[2] & 4,
+        .process = 77,
+        .has_from = choice[3] & 1,
+        .has_to = choice[3] & 2,
+        .from = choice[3] / 256.0,
+        .to = choice[3] & 4 ? 1e300 : choice[3] / 64.0,
+    };
+    struct analysis_weights weights;
+    if (analysis_weights_init(p, &query, &weights) != 0)
+        return;
+    struct analysis_rows rows;
+    enum analysis_by by = (enum analysis_by)(choice[1] % ANALYSIS_BY_COUNT);
+    if (analysis_rows_init(&weights, by, &rows) == 0) {
+        uint64_t self = 0;
+        for (size_t i = 0; i < rows.count; i++)
+            self += rows.row[i].self.weight;
+        require(self == weights.total.weight); /* the selves of all rows add up to the whole */
+        select_rows(&rows, choice);
+        if (analysis_by_is_code(by))
+            check_edges(&rows);
+        analysis_rows_release(&rows);
+    }
+    analysis_weights_release(&weights);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < sizeof(struct format_file_header))
+        return 0;
+    struct profile *p = NULL;
+    uint8_t *copy = resealed_copy(data, size, true);
+    if (profile_load_memory(copy, size, &p) == 0) {
+        check_tables(profile_tables(p));
+        profile_meta_value(p, "command");
+        analyse(p, data + offsetof(struct format_file_header, run_id));
+        profile_free(p);
+    }
+    free(copy);
+    return 0;
+}

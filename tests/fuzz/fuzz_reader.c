@@ -1,0 +1,134 @@
+/* The file reader and verify's census, over arbitrary bytes: raw, resealed, reframed. */
+#include "base/err.h"
+#include "format/reader.h"
+#include "reseal.h"
+
+#include <stdio.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static volatile uint64_t sink; /* so that nothing that is delivered goes unread */
+
+static void touch(const void *p, size_t len)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < len; i++)
+        sum += ((const uint8_t *)p)[i];
+    sink += sum;
+}
+
+static void require(bool good)
+{
+    if (!good)
+        abort();
+}
+
+static int on_meta(void *ctx, const char *key, size_t key_len, const char *value, size_t len)
+{
+    (void)ctx;
+    touch(key, key_len);
+    touch(value, len);
+    return 0;
+}
+
+static int on_string(void *ctx, uint32_t id, const char *text, size_t len)
+{
+    (void)ctx;
+    require(id < FORMAT_MAX_IDS && len <= FORMAT_MAX_STRING_BYTES);
+    touch(text, len);
+    return 0;
+}
+
+static int on_code(void *ctx, uint32_t id, const struct record_code *c)
+{
+    (void)ctx;
+    require(id < FORMAT_MAX_IDS && c->name < FORMAT_MAX_IDS && c->qualname < FORMAT_MAX_IDS &&
+            c->file < FORMAT_MAX_IDS);
+    touch(c, sizeof *c);
+    return 0;
+}
+
+static int on_stack(void *ctx, uint32_t id, const struct record_stack *n)
+{
+    (void)ctx;
+    require(id < FORMAT_MAX_IDS && n->parent < id && n->code < FORMAT_MAX_IDS);
+    touch(n, sizeof *n);
+    return 0;
+}
+
+static int on_process(void *ctx, const struct record_process *p)
+{
+    (void)ctx;
+    require(p->id < FORMAT_MAX_IDS);
+    touch(p, sizeof *p);
+    return 0;
+}
+
+static int on_thread(void *ctx, const struct record_thread *t)
+{
+    (void)ctx;
+    require(t->id < FORMAT_MAX_IDS && t->process < FORMAT_MAX_IDS);
+    touch(&t->id, sizeof t->id);
+    return 0;
+}
+
+static int on_stat(void *ctx, enum record_stat stat, uint64_t value)
+{
+    (void)ctx, (void)value;
+    require((unsigned)stat < RECORD_STAT_COUNT);
+    return 0;
+}
+
+static int on_samples(void *ctx, const struct record_sample *s, size_t n)
+{
+    (void)ctx;
+    for (size_t i = 0; i < n; i++)
+        require(s[i].stack < FORMAT_MAX_IDS && s[i].thread < FORMAT_MAX_IDS &&
+                s[i].state <= RECORD_STATE_MASK);
+    touch(s, n * sizeof *s);
+    return 0;
+}
+
+static const struct format_visitor visitor = {
+    .meta = on_meta,
+    .string = on_string,
+    .code = on_code,
+    .stack = on_stack,
+    .process = on_process,
+    .thread = on_thread,
+    .stat = on_stat,
+    .samples = on_samples,
+};
+
+static void read_all(const uint8_t *data, size_t size)
+{
+    struct format_reader *r = NULL;
+    int rc = format_reader_open_memory(data, size, &r);
+    if (rc < 0) {
+        require(rc == E_EMPTY || rc == E_FORMAT || rc == E_NEWER || rc == E_CORRUPT);
+        return;
+    }
+    const struct format_summary *s = format_reader_summary(r);
+    require(s->chunks == format_reader_chunk_count(r) && s->good_bytes <= size);
+    uint32_t damaged = 0;
+    require(format_reader_visit(r, &visitor, NULL, &damaged) == 0);
+    require(damaged <= s->chunks);
+    for (size_t i = 0; i < s->chunks; i++) {
+        const struct format_chunk *c = format_reader_chunk(r, i);
+        require(c->offset + sizeof(struct format_chunk_header) + c->stored_bytes <= size);
+        rc = format_reader_visit_chunk(r, i, &visitor, NULL);
+        require(rc == 0 || rc == E_CORRUPT);
+    }
+    format_reader_free(r);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    read_all(data, size);
+    for (int reframe = 0; reframe < 2; reframe++) {
+        uint8_t *copy = resealed_copy(data, size, reframe);
+        read_all(copy, size);
+        free(copy);
+    }
+    return 0;
+}

@@ -1,0 +1,168 @@
+"""Writes the seeds of the fuzzers anew: tests/fuzz/corpus/<fuzzer>/.
+
+    tests/fuzz/make_seeds.py [TEST_STACK]
+
+TEST_STACK is the built unit test of that name, which writes the images of its invented processes as
+seeds for the walker. Profile files are written here with zero checksums: the fuzzers seal them.
+"""
+import glob
+import os
+import shutil
+import struct
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DATA = os.path.join(HERE, os.pardir, "unit", "data")
+CORPUS = os.path.join(HERE, "corpus")
+
+
+def put(fuzzer, name, content):
+    folder = os.path.join(CORPUS, fuzzer)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "wb") as f:
+        f.write(content)
+
+
+# --- profile files ---
+
+
+def varint(n):
+    out = bytearray()
+    while n >= 0x80:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def zigzag(n):
+    return varint(n << 1 if n >= 0 else (-n << 1) - 1)
+
+
+def text(t):
+    t = t.encode()
+    return varint(len(t)) + t
+
+
+def numbers(*ns):
+    return b"".join(varint(n) for n in ns)
+
+
+def header(run_id=bytes(16), major=1, minor=0):
+    return struct.pack("<8sHHIII16sQQQ", b"\x89PYRO\r\n\x1a", major, minor, 64, 0, 0, run_id, 10**18, 10**12, 0)
+
+
+def chunk(kind, sequence, payload, records, flags=0):
+    return struct.pack("<IHHIIIIQ", 0x48435950, kind, flags, sequence, len(payload), len(payload), records, 0) + payload
+
+
+def chunks(*kinds):
+    return b"".join(chunk(kind, i, payload, records) for i, (kind, payload, records) in enumerate(kinds))
+
+
+def sample(state, thread, stack_delta, gap, duration, count=1):
+    head = state | (0x40 if thread is None else 0) | (0x80 if count != 1 else 0)
+    return (bytes([head]) + (b"" if thread is None else varint(thread)) + zigzag(stack_delta) + zigzag(gap)
+            + varint(duration) + (b"" if count == 1 else varint(count)))
+
+
+META = (1, text("command") + text("python app.py") + text("mode") + text("run"), 2)
+STRINGS = (2, varint(1) + b"".join(text(t) for t in ("app_main", "/lib/python3.12/a_b.py", "MainThread", "3.12.1",
+                                                     "Thing.method", "<moving>")), 6)
+CODES = (3, varint(1) + numbers(1, 1, 2, 10, 0) + numbers(5, 5, 2, 40, 0) + numbers(6, 0, 0, 0, 1), 3)
+STACKS = (4, varint(1) + numbers(1, 1, 11) + numbers(1, 2, 42) + numbers(1, 2, 43) + numbers(3, 3, 0), 4)
+PROCESSES = (5, numbers(1, 77, 1, 1, 1, 4, 5, 0) + numbers(2, 79, 77, 2, 2, 0, 5, 99), 2)
+THREADS = (6, numbers(1, 1, 78, 3, 2**47, 0, 6) + numbers(2, 1, 80, 0, 2**47 + 8, 1, 9), 2)
+SAMPLES = (7, sample(3, 1, 2, 1000, 10**6) + sample(3, None, 1, 0, 10**6, 5) + sample(4, 2, -3, -500, 10**6)
+           + sample(8, 1, 4, 10**6, 10**6, 1000), 4)
+STATS = (8, text("samples") + varint(1007) + text("ticks_taken") + varint(900), 2)
+END = (9, b"", 0)
+WHOLE = [META, STRINGS, CODES, STACKS, PROCESSES, THREADS, SAMPLES, STATS, END]
+
+
+def profiles():
+    put("reader", "whole", header() + chunks(*WHOLE))
+    put("reader", "torn", (header() + chunks(*WHOLE))[:-50])
+    put("reader", "newer", header(major=2) + chunks(*WHOLE))
+    put("reader", "unknown-kind", header(minor=7) + chunks(META, (99, b"later", 1), (23, b"x", 1), END))
+    put("reader", "gap", header() + chunk(2, 3, STRINGS[1], 6) + b"noise" + chunk(7, 5, SAMPLES[1], 4))
+    for kind, payload, records in WHOLE[:-1]:
+        put("reader", "only-%d" % kind, header() + chunk(kind, 0, payload, records))
+    for by in range(6):
+        choice = bytes([by % 3, by, by % 4 and 1 << by % 3, by, by, by, by, by])
+        put("profile", "by-%d" % by, header(choice + bytes(8)) + chunks(*WHOLE))
+    dangling = [META, (3, varint(1) + numbers(900, 7, 8, 1, 0), 1), (4, varint(5) + numbers(2, 99, 1), 1), THREADS, SAMPLES]
+    put("profile", "dangling", header() + chunks(*dangling))
+    golden = sorted(glob.glob(os.path.join(HERE, os.pardir, "golden", "*.pyro")))
+    for path in golden[:1]:
+        with open(path, "rb") as f:
+            content = f.read()
+        put("reader", "recorded", content)
+
+
+# --- the others ---
+
+
+def elf():
+    """A header, two tables of symbols and their texts, as in test_elf.c."""
+    strings = b"\0_PyRuntime\0PyCode_Type\0Py_Version\0"
+    symbols = bytes(24) + b"".join(struct.pack("<IBBHQQ", name, 17, 0, 5, 0x1000 * name, 8) for name in (1, 12, 24))
+    at = 64 + 56
+    shoff = at + len(strings) + len(symbols)
+    sections = bytes(64) + struct.pack("<IIQQQQIIQQ", 0, 11, 0, 0, at + len(strings), len(symbols), 2, 0, 8, 24)
+    sections += struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, at, len(strings), 0, 0, 1, 0)
+    sections += struct.pack("<IIQQQQIIQQ", 0, 2, 0, 0, at + len(strings), len(symbols), 2, 0, 8, 24)
+    head = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, shoff, 0, 64, 56, 1, 64, 4, 0)
+    program = struct.pack("<IIQQQQQQ", 1, 5, 0, 0x400000, 0x400000, 0x1000, 0x1000, 0x1000)
+    put("elf", "small", head + program + strings + symbols + sections)
+    put("elf", "header-only", head)
+
+
+def maps():
+    lines = ["55d0c0a00000-55d0c0a22000 r--p 00000000 fe:01 1234567                    /usr/bin/python3.11",
+             "7f0000000000-7f0000001000 r-xp 0001f000 fe:01 7 /usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0",
+             "7f0000001000-7f0000002000 r--p 00000000 fe:01 7 /usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0",
+             "400000-401000 r--p 00000000 00:2a 9 /opt/app/embeds",
+             "7ffc0000-7ffd0000 rw-p 00000000 00:00 0 ", "7ffd0000-7ffe0000 rw-p 00000000 00:00 0 [stack]",
+             "7f0000003000-7f0000004000 r--p 00000000 00:01 12 /memfd:a b (deleted)"]
+    put("maps", "all", "\n".join(lines).encode() + b"\n")
+    for i, line in enumerate(lines):
+        put("maps", "line-%d" % i, line.encode())
+
+
+def lines():
+    for path in sorted(glob.glob(os.path.join(DATA, "lines_3.*.txt"))):
+        version = path.split("_")[-1][:-len(".txt")]
+        encoding = {"3.8": 0, "3.9": 0, "3.10": 1}.get(version, 2)
+        if version in ("3.9", "3.13"):
+            continue
+        with open(path) as f:
+            codes = [line.split() for line in f if line.startswith("code ")]
+        for _, name, first, table in codes[1:4]:
+            if table != "-":
+                put("lines", "%s-%s" % (version, name.strip("<>")), bytes([encoding]) + struct.pack("<I", int(first)) + bytes.fromhex(table))
+
+
+def debug_offsets():
+    for path in sorted(glob.glob(os.path.join(DATA, "debug_offsets_*.bin"))):
+        with open(path, "rb") as f:
+            put("debug_offsets", os.path.basename(path), f.read())
+
+
+def main():
+    for fuzzer in ("reader", "profile", "elf", "maps", "lines", "debug_offsets"):
+        shutil.rmtree(os.path.join(CORPUS, fuzzer), ignore_errors=True)
+    profiles()
+    elf()
+    maps()
+    lines()
+    debug_offsets()
+    if len(sys.argv) > 1:
+        folder = os.path.join(CORPUS, "walker")
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        subprocess.run([sys.argv[1]], env=dict(os.environ, PYROMETER_WRITE_SEEDS=folder), check=True)
+
+
+main()

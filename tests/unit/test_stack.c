@@ -1,0 +1,594 @@
+/* The frame walker over invented processes (fakepython.h): still ones, fluttering ones, broken
+ * ones.
+ *
+ * With PYROMETER_WRITE_SEEDS=FOLDER it writes the images of its processes there instead, as seeds
+ * for tests/fuzz/fuzz_walker.c. */
+#include "base/err.h"
+#include "fakepython.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#ifndef TEST_DATA_DIR
+#define TEST_DATA_DIR "tests/unit/data"
+#endif
+
+enum { VERSIONS = 8, FIRST_DEBUG = 5 };
+
+static struct fake fake; /* one at a time: it is large */
+
+/* 3.8 … 3.12 by their tables, 3.13 … 3.15 by what real ones say of themselves. */
+static void init_version(int index)
+{
+    uint8_t debug[PYLAYOUT_PROBE_BYTES];
+    size_t len = 0;
+    struct pylayout l;
+    if (index < FIRST_DEBUG) {
+        l = *pylayout_table_at((size_t)index);
+    } else {
+        char path[256];
+        snprintf(path, sizeof path, TEST_DATA_DIR "/debug_offsets_3.%d.bin", 8 + index);
+        FILE *file = fopen(path, "rb");
+        assert_non_null(file);
+        len = fread(debug, 1, sizeof debug, file);
+        fclose(file);
+        assert_int_equal(pylayout_from_debug_offsets(debug, len, &l), 0);
+    }
+    fake_init(&fake, &l, debug, len);
+}
+
+static void init_3_12(void)
+{
+    init_version(4);
+}
+
+static struct remote *open_fake(void)
+{
+    struct remote *r = fake_open(&fake);
+    assert_int_equal(remote_refresh_threads(r), 0);
+    assert_int_equal(remote_thread_count(r), 1);
+    return r;
+}
+
+static const char *name_of(const struct remote *r, const struct remote_frame *f)
+{
+    return f->code == REMOTE_CODE_UNREADABLE ? "?" : remote_code(r, f->code)->name;
+}
+
+/* "main:11 work:21", root first. */
+static const char *as_text(const struct remote *r, const struct remote_sample *s)
+{
+    static char text[4096];
+    size_t at = 0;
+    text[0] = 0;
+    for (uint32_t i = s->depth; i-- > 0 && at < sizeof text - 64;)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s:%d", at ? " " : "",
+                               name_of(r, &s->frames[i]), s->frames[i].line);
+    return text;
+}
+
+/* Whatever the walker did, what it gives back is in range. */
+static struct remote_sample sample_ok(struct remote *r)
+{
+    struct remote_sample s;
+    assert_int_equal(remote_sample_thread(r, 0, &s), 0);
+    assert_true(s.depth <= REMOTE_MAX_FRAMES + 1 && s.shared <= s.depth);
+    assert_in_range(s.tries, 1, REMOTE_MAX_TRIES);
+    return s;
+}
+
+/* main, work, leaf, under a shim where the version has them. */
+static int build_three(void)
+{
+    int depth = 0;
+    if (fake.l.shim_owner_min)
+        fake_frame(&fake, depth++, FAKE_SHIM, 0);
+    fake_frame(&fake, depth++, (int64_t)fake_code(&fake, "main", 10), 0);
+    fake_frame(&fake, depth++, (int64_t)fake_code(&fake, "work", 20), 4);
+    fake_frame(&fake, depth, (int64_t)fake_code(&fake, "leaf", 30), 0);
+    fake_top(&fake, depth);
+    return depth;
+}
+
+/* --- a target that holds still --- */
+
+static void test_every_version(void **state ATTR_UNUSED)
+{
+    for (int v = 0; v < VERSIONS; v++) {
+        init_version(v);
+        int leaf = build_three();
+        struct remote *r = open_fake();
+        struct remote_sample s = sample_ok(r);
+        assert_string_equal(as_text(r, &s), "main:10 work:21 leaf:30");
+        assert_false(s.moving || s.damaged || s.unchanged);
+        assert_true(s.gil_known && s.holds_gil);
+        assert_string_equal(remote_code(r, s.frames[0].code)->file, "app.py");
+
+        s = sample_ok(r);
+        assert_true(s.unchanged);
+        assert_int_equal(s.tries, 1);
+        assert_int_equal(s.shared, 3);
+        assert_string_equal(as_text(r, &s), "main:10 work:21 leaf:30");
+
+        /* only the running frame got to another line */
+        fake_frame(&fake, leaf, (int64_t)fake_get(&fake, fake_slot(&fake, leaf), fake.l.frame.code),
+                   4);
+        s = sample_ok(r);
+        assert_false(s.unchanged);
+        assert_int_equal(s.shared, 2);
+        assert_string_equal(as_text(r, &s), "main:10 work:21 leaf:31");
+
+        fake_top(&fake, leaf - 1); /* it returned */
+        s = sample_ok(r);
+        assert_string_equal(as_text(r, &s), "main:10 work:21");
+        assert_int_equal(s.shared, 2);
+        fake_top(&fake, -1);
+        s = sample_ok(r);
+        assert_int_equal(s.depth, 0);
+        assert_false(s.moving || s.damaged);
+        remote_close(r);
+    }
+}
+
+static void test_gil(void **state ATTR_UNUSED)
+{
+    for (int v = 0; v < VERSIONS; v++) {
+        init_version(v);
+        build_three();
+        fake_put(&fake, FAKE_BASE, fake.l.runtime.tstate_current, 0);
+        fake_put32(&fake, fake.gil, fake.l.gil.locked, 0);
+        struct remote *r = open_fake();
+        struct remote_sample s = sample_ok(r);
+        assert_true(s.gil_known && !s.holds_gil);
+        uint64_t begin = 0, end = 0;
+        assert_true(remote_gil_range(r, 0, &begin, &end));
+        assert_int_equal(end - begin, fake.l.gil.size);
+        remote_close(r);
+    }
+}
+
+/* Frames in two chunks of the data stack, and one that lives elsewhere, as a generator's does. */
+static void test_chunks_and_strays(void **state ATTR_UNUSED)
+{
+    init_3_12();
+    int leaf = build_three();
+    uint64_t second = fake_new(&fake, 512), stray = fake_new(&fake, FAKE_SLOT);
+    uint64_t code = fake_code(&fake, "gen", 50);
+    fake_put(&fake, second, fake.l.chunk.previous, fake.chunk);
+    fake_put(&fake, second, fake.l.chunk.size, 512);
+    fake_put(&fake, fake.tstate, fake.l.tstate.datastack_chunk, second);
+    uint64_t top = second + 64;
+    memcpy(fake_at(&fake, stray), fake_at(&fake, fake_slot(&fake, leaf)), FAKE_SLOT);
+    fake_put(&fake, stray, fake.l.frame.code, code);
+    fake_put(&fake, stray, fake.l.frame.instr, fake_instr(&fake, code, 4));
+    fake_put(&fake, stray, fake.l.frame.previous, fake_slot(&fake, leaf));
+    memcpy(fake_at(&fake, top), fake_at(&fake, fake_slot(&fake, leaf)), FAKE_SLOT);
+    fake_put(&fake, top, fake.l.frame.previous, stray);
+    fake_put(&fake, fake.cframe, fake.l.cframe.current_frame, top);
+    struct remote *r = open_fake();
+    for (int i = 0; i < 3; i++) {
+        struct remote_sample s = sample_ok(r);
+        assert_string_equal(as_text(r, &s), "main:10 work:21 leaf:30 gen:51 leaf:30");
+        assert_false(s.moving || s.damaged);
+    }
+    remote_close(r);
+}
+
+/* --- a target that runs --- */
+
+/* main calls a1 calls a2 calls a3, then b1, b2, b3, in turns, as the interpreter does it: a return
+ * moves the top, a call writes the frame field by field and then moves the top. */
+struct flutter {
+    uint64_t code[2][4]; /* of the chains at depth 1 to 3 */
+    int chain, depth;
+    bool down;         /* returning */
+    unsigned rest;     /* words for which the leaf still runs */
+    unsigned dwell;    /* the mean of that */
+    unsigned patience; /* a step in so many words */
+};
+
+static void flutter_step(struct fake *f)
+{
+    struct flutter *t = f->ctx;
+    if (t->rest) {
+        t->rest--;
+        return;
+    }
+    if (fake_random(f) % t->patience)
+        return;
+    if (t->down) {
+        fake_top(f, --t->depth);
+        if (t->depth == 0) {
+            t->down = false;
+            t->chain = !t->chain;
+        }
+        return;
+    }
+    t->depth++;
+    fake_frame(f, t->depth, (int64_t)t->code[t->chain][t->depth], 0);
+    fake_top(f, t->depth);
+    if (t->depth == 3) {
+        t->down = true;
+        t->rest = (unsigned)(fake_random(f) % (2 * t->dwell));
+    }
+}
+
+static void start_flutter(struct flutter *t)
+{
+    for (int chain = 0; chain < 2; chain++) {
+        for (int depth = 1; depth <= 3; depth++) {
+            char name[8];
+            snprintf(name, sizeof name, "%c%d", "ab"[chain], depth);
+            t->code[chain][depth] = fake_code(&fake, name, 100);
+        }
+    }
+    fake_frame(&fake, 0, (int64_t)fake_code(&fake, "main", 10), 0);
+    fake_top(&fake, 0);
+    fake.ctx = t;
+    fake.run = flutter_step;
+}
+
+/* main, and above it frames of one chain in their order. */
+static bool is_possible(const struct remote *r, const struct remote_sample *s)
+{
+    if (s->depth < 1 || strcmp(name_of(r, &s->frames[s->depth - 1]), "main") != 0)
+        return false;
+    for (uint32_t depth = 1; depth < s->depth; depth++) {
+        const char *name = name_of(r, &s->frames[s->depth - 1 - depth]);
+        if (name[0] != name_of(r, &s->frames[s->depth - 2])[0] || name[1] != (char)('0' + depth))
+            return false;
+    }
+    return true;
+}
+
+struct tally {
+    unsigned impossible, marked, whole;
+};
+
+/* A look copies some 50 to 250 words. The real thing takes about as long for a call as for copying
+ * 100 words; `patience` is that number here, and `dwell` how many words' time a leaf runs. */
+static struct tally flutter_samples(unsigned count, unsigned patience, unsigned dwell, bool unsafe)
+{
+    struct flutter t = {.dwell = dwell, .patience = patience};
+    struct tally tally = {0};
+    start_flutter(&t);
+    struct remote *r = open_fake();
+    remote_set_unsafe(r, unsafe);
+    for (unsigned i = 0; i < count; i++) {
+        struct remote_sample s = sample_ok(r);
+        tally.marked += s.moving;
+        tally.impossible += !s.moving && !is_possible(r, &s);
+        tally.whole += !s.moving && s.depth == 4;
+        for (uint64_t k = fake_random(&fake) % 4096; k--;) /* time passes between samples */
+            flutter_step(&fake);
+    }
+    remote_close(r);
+    return tally;
+}
+
+static void check_flutter(int version)
+{
+    enum { COUNT = 10000 };
+    /* leaves of many looks' length: nearly every sample comes whole */
+    init_version(version);
+    struct tally t = flutter_samples(COUNT, 32, 8000, false);
+    assert_int_equal(t.impossible, 0);
+    assert_true(t.marked < COUNT / 50);
+    assert_true(t.whole > COUNT * 9 / 10);
+    /* leaves shorter than a look: little can be believed, and what cannot is marked */
+    static const unsigned short_ones[][2] = {{128, 60}, {32, 60}, {32, 180}, {8, 540}};
+    unsigned marked = 0;
+    for (size_t i = 0; i < ARRAY_LEN(short_ones); i++) {
+        init_version(version);
+        t = flutter_samples(COUNT, short_ones[i][0], short_ones[i][1], false);
+        assert_int_equal(t.impossible, 0);
+        marked += t.marked;
+    }
+    assert_true(marked > COUNT / 10);
+    /* without the check the same target shows torn stacks, or all this proved nothing */
+    init_version(version);
+    t = flutter_samples(COUNT, 32, 60, true);
+    assert_true(t.impossible > 0);
+    assert_int_equal(t.marked, 0);
+}
+
+static void test_flutter_3_8(void **state ATTR_UNUSED)
+{
+    check_flutter(0);
+}
+
+static void test_flutter_3_12(void **state ATTR_UNUSED)
+{
+    check_flutter(4);
+}
+
+static void test_flutter_3_13(void **state ATTR_UNUSED)
+{
+    check_flutter(FIRST_DEBUG);
+}
+
+/* Never twice the same: marked, and cut to the outer part that held still. */
+static void turn_leaf(struct fake *f)
+{
+    uint64_t at = fake_slot(f, 2);
+    uint64_t codes[] = {fake_get(f, (uint64_t)(uintptr_t)f->ctx, 0),
+                        fake_get(f, (uint64_t)(uintptr_t)f->ctx, 8)};
+    fake_put(f, at, f->l.frame.code, codes[f->calls % 2]);
+    fake_put(f, at, f->l.frame.instr, fake_instr(f, codes[f->calls % 2], 0));
+}
+
+static void test_always_moving(void **state ATTR_UNUSED)
+{
+    init_3_12();
+    uint64_t list = fake_new(&fake, 16);
+    fake_put(&fake, list, 0, fake_code(&fake, "tick", 50));
+    fake_put(&fake, list, 8, fake_code(&fake, "tock", 60));
+    fake_frame(&fake, 0, (int64_t)fake_code(&fake, "main", 10), 0);
+    fake_frame(&fake, 1, (int64_t)fake_code(&fake, "work", 20), 0);
+    fake_frame(&fake, 2, (int64_t)fake_get(&fake, list, 0), 0);
+    fake_top(&fake, 2);
+    fake.ctx = (void *)(uintptr_t)list;
+    fake.run = turn_leaf;
+    struct remote *r = open_fake();
+    struct remote_sample s = {0};
+    for (int i = 0; i < 5; i++) {
+        s = sample_ok(r);
+        assert_true(s.moving);
+        assert_int_equal(s.tries, REMOTE_MAX_TRIES);
+        assert_string_equal(as_text(r, &s), "main:10 work:20");
+    }
+    fake.run = NULL; /* it comes to rest */
+    s = sample_ok(r);
+    assert_false(s.moving);
+    assert_int_equal(s.depth, 3);
+    remote_close(r);
+}
+
+/* Code made by exec() dies young, and its memory is used again for another one. */
+static void test_code_replaced(void **state ATTR_UNUSED)
+{
+    init_3_12();
+    uint64_t code = fake_code(&fake, "first", 10);
+    fake_frame(&fake, 0, (int64_t)code, 0);
+    fake_top(&fake, 0);
+    struct remote *r = open_fake();
+    struct remote_sample s = sample_ok(r);
+    assert_string_equal(as_text(r, &s), "first:10");
+    uint32_t old = s.frames[0].code;
+    uint64_t name = fake_str(&fake, "second");
+    fake_put(&fake, code, fake.l.code.name, name);
+    fake_put(&fake, code, fake.l.code.qualname, name);
+    s = sample_ok(r);
+    assert_string_equal(as_text(r, &s), "second:10");
+    assert_false(s.unchanged);
+    assert_int_not_equal(s.frames[0].code, old);
+
+    /* even the name's memory was used again: only its hash tells */
+    memcpy(fake_at(&fake, name + fake.l.unicode.ascii_size), "thirds", 6);
+    fake_put(&fake, name, fake.l.unicode.length + 8, 12345);
+    s = sample_ok(r);
+    assert_string_equal(as_text(r, &s), "thirds:10");
+    remote_close(r);
+}
+
+/* --- a target that is broken --- */
+
+static void check_damaged(struct remote *r, const char *text)
+{
+    for (int i = 0; i < 3; i++) {
+        struct remote_sample s = sample_ok(r);
+        assert_false(s.moving);
+        assert_true(s.damaged);
+        assert_string_equal(as_text(r, &s), text);
+    }
+    remote_close(r);
+}
+
+static void test_unreadable(void **state ATTR_UNUSED)
+{
+    for (int v = 0; v < VERSIONS; v++) {
+        static const uint64_t nowhere[] = {0x7fff00000000, 0x13, UINT64_MAX, 1ull << 60};
+        for (size_t i = 0; i < ARRAY_LEN(nowhere); i++) {
+            /* the chain leads out of memory: what is above it is good */
+            init_version(v);
+            int leaf = build_three();
+            fake_put(&fake, fake_slot(&fake, leaf - 1), fake.l.frame.previous, nowhere[i]);
+            check_damaged(open_fake(), "?:0 work:21 leaf:30");
+            /* a frame whose code is none */
+            init_version(v);
+            leaf = build_three();
+            fake_put(&fake, fake_slot(&fake, leaf - 1), fake.l.frame.code, nowhere[i]);
+            check_damaged(open_fake(), "main:10 ?:0 leaf:30");
+        }
+        /* something that is no code object: another type stands in its head */
+        init_version(v);
+        int leaf = build_three();
+        uint64_t code = fake_get(&fake, fake_slot(&fake, leaf), fake.l.frame.code);
+        fake_put(&fake, code, fake.l.object.ob_type, fake.interp);
+        check_damaged(open_fake(), "main:10 work:21 ?:0");
+        /* the very top is garbage */
+        init_version(v);
+        build_three();
+        if (fake.l.frames != PYL_FRAMES_CFRAME) {
+            fake_put(&fake, fake.tstate, fake.l.tstate.frame, nowhere[0]);
+            check_damaged(open_fake(), "?:0");
+        }
+    }
+}
+
+static void test_cycles(void **state ATTR_UNUSED)
+{
+    for (int v = 0; v < VERSIONS; v++) {
+        for (int back = 0; back < 3; back++) { /* to itself, to the next, to the leaf */
+            init_version(v);
+            int leaf = build_three();
+            fake_put(&fake, fake_slot(&fake, leaf - 2), fake.l.frame.previous,
+                     fake_slot(&fake, leaf - 2 + back));
+            struct remote *r = open_fake();
+            struct remote_sample s = sample_ok(r);
+            assert_true(s.damaged);
+            assert_int_equal(s.frames[s.depth - 1].code, REMOTE_CODE_UNREADABLE);
+            remote_close(r);
+        }
+    }
+}
+
+static void test_names_and_tables_that_lie(void **state ATTR_UNUSED)
+{
+    static const uint64_t lengths[] = {UINT64_MAX, 1ull << 40, 1ull << 33, FAKE_BYTES};
+    for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
+        init_3_12();
+        int leaf = build_three();
+        uint64_t code = fake_get(&fake, fake_slot(&fake, leaf), fake.l.frame.code);
+        uint64_t name = fake_get(&fake, code, fake.l.code.name);
+        uint64_t lines = fake_get(&fake, code, fake.l.code.linetable);
+        fake_put(&fake, lines, fake.l.bytes.ob_size, lengths[i]);
+        struct remote *r = open_fake();
+        struct remote_sample s = sample_ok(r);
+        assert_string_equal(as_text(r, &s), "main:10 work:21 leaf:0"); /* no lines, but a name */
+        assert_false(s.damaged);
+        remote_close(r);
+        fake_put(&fake, name, fake.l.unicode.length, lengths[i]);
+        check_damaged(open_fake(), "main:10 work:21 ?:0");
+    }
+}
+
+static void test_gone(void **state ATTR_UNUSED)
+{
+    struct remote_sample s;
+    init_3_12();
+    build_three();
+    struct remote *r = open_fake();
+    sample_ok(r);
+    fake.fails = -ESRCH;
+    assert_int_equal(remote_sample_thread(r, 0, &s), E_NOPROC);
+    assert_int_equal(remote_refresh_threads(r), E_NOPROC);
+    assert_true(remote_threads_may_have_changed(r));
+    fake.fails = -EPERM;
+    assert_int_equal(remote_sample_thread(r, 0, &s), E_PERM);
+    fake.fails = 0;
+    assert_int_equal(remote_refresh_threads(r), 0);
+    sample_ok(r);
+    /* the thread ended, and its memory belongs to another one */
+    fake_put(&fake, fake.tstate, fake.l.tstate.thread_id, FAKE_IDENT + 8);
+    assert_int_equal(remote_sample_thread(r, 0, &s), E_NOTREADY);
+    remote_close(r);
+}
+
+/* --- the list of threads --- */
+
+static uint64_t add_thread(uint64_t ident)
+{
+    uint64_t t = fake_new(&fake, fake.l.tstate.size + 8);
+    fake_put(&fake, t, fake.l.tstate.interp, fake.interp);
+    fake_put(&fake, t, fake.l.tstate.thread_id, ident);
+    fake_put(&fake, t, fake.l.tstate.next,
+             fake_get(&fake, fake.interp, fake.l.interp.threads_head));
+    fake_put(&fake, fake.interp, fake.l.interp.threads_head, t);
+    return t;
+}
+
+static void test_threads(void **state ATTR_UNUSED)
+{
+    for (int v = 0; v < VERSIONS; v++) {
+        init_version(v);
+        build_three();
+        struct remote *r = open_fake();
+        assert_false(remote_threads_may_have_changed(r));
+        uint32_t first = remote_thread(r, 0)->serial;
+        uint64_t second = add_thread(0x8000);
+        assert_true(remote_threads_may_have_changed(r));
+        assert_int_equal(remote_refresh_threads(r), 0);
+        assert_int_equal(remote_thread_count(r), 2);
+        struct remote_sample s;
+        for (size_t i = 0; i < 2; i++) {
+            assert_int_equal(remote_sample_thread(r, i, &s), 0);
+            assert_int_equal(s.depth, remote_thread(r, i)->serial == first ? 3 : 0);
+            assert_int_equal(remote_thread(r, i)->tid, 0); /* no such task in our /proc */
+        }
+        /* gone, and another one in its place: a new serial */
+        fake_put(&fake, second, fake.l.tstate.thread_id, 0x9000);
+        assert_int_equal(remote_refresh_threads(r), 0);
+        assert_int_equal(remote_thread_count(r), 2);
+        for (size_t i = 0; i < 2; i++)
+            assert_int_not_equal(remote_thread(r, i)->serial, first + 1);
+        remote_close(r);
+    }
+}
+
+static void test_thread_lists_that_lie(void **state ATTR_UNUSED)
+{
+    init_3_12();
+    build_three();
+    struct remote *r = open_fake();
+    /* a cycle: each thread once */
+    fake_put(&fake, fake.tstate, fake.l.tstate.next, fake.tstate);
+    assert_int_equal(remote_refresh_threads(r), 0);
+    assert_int_equal(remote_thread_count(r), 1);
+    /* into nowhere: what was found before is good */
+    fake_put(&fake, fake.tstate, fake.l.tstate.next, 0x7fff00000000);
+    assert_int_equal(remote_refresh_threads(r), 0);
+    assert_int_equal(remote_thread_count(r), 1);
+    /* a cycle of interpreters */
+    fake_put(&fake, fake.interp, fake.l.interp.next, fake.interp);
+    assert_int_equal(remote_refresh_threads(r), 0);
+    assert_int_equal(remote_thread_count(r), 1);
+    /* nothing is there yet, or any more */
+    fake_put(&fake, fake.interp, fake.l.interp.next, 0);
+    fake_put(&fake, fake.interp, fake.l.interp.threads_head, 0);
+    assert_int_equal(remote_refresh_threads(r), E_NOTREADY);
+    fake_put(&fake, FAKE_BASE, fake.l.runtime.interpreters_head, 0);
+    assert_int_equal(remote_refresh_threads(r), E_NOTREADY);
+    fake_put(&fake, FAKE_BASE, fake.l.runtime.interpreters_head, 0x7fff00000000);
+    assert_true(remote_refresh_threads(r) < 0);
+    remote_close(r);
+}
+
+/* --- seeds --- */
+
+static int write_seeds(const char *folder)
+{
+    for (int v = 0; v < VERSIONS; v++) {
+        init_version(v);
+        build_three();
+        add_thread(0x8000);
+        char path[4096];
+        snprintf(path, sizeof path, "%s/3.%d", folder, 8 + v);
+        FILE *file = fopen(path, "wb");
+        if (!file)
+            return 1;
+        const uint8_t head[4] = {(uint8_t)v, 1, 0, 0};
+        fwrite(head, 1, sizeof head, file);
+        fwrite(fake.memory, 1, fake.used, file);
+        if (fclose(file) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+int main(void)
+{
+    const char *folder = getenv("PYROMETER_WRITE_SEEDS");
+    if (folder)
+        return write_seeds(folder);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_version),
+        cmocka_unit_test(test_gil),
+        cmocka_unit_test(test_chunks_and_strays),
+        cmocka_unit_test(test_flutter_3_8),
+        cmocka_unit_test(test_flutter_3_12),
+        cmocka_unit_test(test_flutter_3_13),
+        cmocka_unit_test(test_always_moving),
+        cmocka_unit_test(test_code_replaced),
+        cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_cycles),
+        cmocka_unit_test(test_names_and_tables_that_lie),
+        cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_thread_lists_that_lie),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
