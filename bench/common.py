@@ -213,7 +213,7 @@ def environment():
         "machine": platform.machine(),
         "cpu": model,
         "cpus": len(os.sched_getaffinity(0)),
-        "load_average": os.getloadavg(),
+        "load_average": [round(x, 2) for x in os.getloadavg()],
         "pyrometer": run([PYROMETER, "--version"]).stdout.strip(),
         "pythons": {p.name: ".".join(map(str, p.version)) for p in harness.find_pythons()},
     }

@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { CODES = 5000, FILES = 300, THREADS = 12, MAX_DEPTH = 1000, PERIOD_NS = 1000000 };
 

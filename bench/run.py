@@ -80,6 +80,8 @@ def main():
     try:
         environment = common.environment()
         common.say("%(pyrometer)s; %(kernel)s, %(cpus)d CPUs, load average %(load_average)s" % environment)
+        if environment["load_average"][0] > 0.5:
+            common.say("warning: other programs are running; the figures will say more about them than about profilers")
         bench.peers, notes, bad = peers.load(bench)
         for name, note in notes.items():
             common.say("peer %s: %s" % (name, note))

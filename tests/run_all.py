@@ -76,12 +76,12 @@ def suite_build(_):
 # --- unit tests ---
 
 
-def unit(folder, env=None):
+def unit(folder, env=None, only=()):
     """meson's tests in a build folder; cmocka's cases are counted one by one where they tell."""
     path = os.path.join(ROOT, folder)
     os.makedirs(LOGS, exist_ok=True)
     with open(os.path.join(LOGS, "unit-%s.log" % folder), "wb") as log:
-        subprocess.run(["meson", "test", "-C", path, "--no-rebuild", "--print-errorlogs"], stdin=subprocess.DEVNULL, stdout=log,
+        subprocess.run(["meson", "test", "-C", path, "--no-rebuild", "--print-errorlogs", *only], stdin=subprocess.DEVNULL, stdout=log,
                        stderr=subprocess.STDOUT, env=dict(os.environ, **(env or {})))
     try:
         with open(os.path.join(path, "meson-logs", "testlog.json"), encoding="utf-8") as f:
@@ -152,6 +152,14 @@ def suite_e2e(options):
     yield from end_to_end("e2e", "long" if options.long else "quick")
 
 
+def suite_tsan(_):
+    """TSan: the writing thread, the only one of ours that shares memory with another."""
+    if not build("build-tsan", "-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized"):
+        yield "build", FAILED, "see above"
+        return
+    yield from unit("build-tsan", {"TSAN_OPTIONS": "halt_on_error=1:exitcode=99"}, ["sink_threads"])
+
+
 def suite_sanitized(options):
     """ASan and UBSan: unit tests, and end to end on two CPythons (all of them with --long)."""
     if not build("build-asan", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"):
@@ -186,7 +194,9 @@ def fuzz_one(path, seconds):
                "-print_final_stats=1", "-artifact_prefix=" + os.path.join(ROOT, "build-fuzz", target + "-")]
     log = os.path.join(LOGS, target + ".log")
     with open(log, "wb") as out:
-        status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT).returncode
+        # undefined behaviour ends the run like any other finding
+        status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                                env=dict(os.environ, UBSAN_OPTIONS=SANITIZED["UBSAN_OPTIONS"])).returncode
     with open(log, encoding="utf-8", errors="replace") as f:
         text = f.read()
     runs = re.search(r"number_of_executed_units: (\d+)", text)
@@ -199,7 +209,9 @@ def fuzz_one(path, seconds):
 
 def suite_fuzz(options):
     """Each fuzzer from its kept corpus; new finds stay in build-fuzz/corpus."""
-    if not build("build-fuzz", "-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false", compiler="clang"):
+    # fuzzer-no-link: without it the code under test tells the fuzzer nothing, and it gropes in the dark
+    if not build("build-fuzz", "-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false",
+                 "-Dc_args=-fsanitize=fuzzer-no-link", compiler="clang"):
         yield "build", FAILED, "see above"
         return
     targets = sorted(p for p in glob.glob(os.path.join(ROOT, "build-fuzz", "**", "fuzz_*"), recursive=True)
@@ -216,6 +228,7 @@ SUITES = {
     "unit": suite_unit,
     "e2e": suite_e2e,
     "fuzz": suite_fuzz,
+    "tsan": suite_tsan,
     "sanitized": suite_sanitized,
 }
 

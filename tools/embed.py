@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Files of the source tree as C constants: scripts and styles that are part of what Pyrometer writes.
 
-    embed.py OUT.c IN...      src/view/flame.js becomes VIEW_ASSET_FLAME_JS (view/assets.h)
+    embed.py OUT.c IN...      src/view/flame.css becomes VIEW_ASSET_FLAME_CSS (view/assets.h)
+
+IN may be NAME=FILE+FILE: parts of one script, joined in one scope that no other script sees. In a part
+of a script lines that are only comments are left out.
 
 Each carries its SHA-256 in base64, so that a page's content security policy can name the one script
 that may run. The files must be UTF-8 with plain line ends. Needs Python 3.8 and nothing else.
@@ -33,12 +36,23 @@ def quoted(line):
     return '    "%s"' % "".join(out)
 
 
-def embed(path):
+def read(path):
     data = pathlib.Path(path).read_bytes()
     data.decode("utf-8")
     if b"\r" in data or b"\0" in data:
         sys.exit("%s: a carriage return or a NUL" % path)
-    name = re.sub(r"\W", "_", pathlib.Path(path).name).upper()
+    return data
+
+
+def join(paths):
+    lines = [line for path in paths for line in read(path).splitlines(keepends=True) if not line.lstrip().startswith(b"//")]
+    return b"(() => {\n" + b"".join(lines) + b"})();\n"
+
+
+def embed(source):
+    name, equals, parts = source.partition("=")
+    data = join(parts.split("+")) if equals else read(source)
+    name = re.sub(r"\W", "_", pathlib.Path(name).name).upper()
     lines = "\n".join(quoted(line) for line in data.splitlines(keepends=True)) or '    ""'
     sha = base64.b64encode(hashlib.sha256(data).digest()).decode()
     return "const struct view_asset VIEW_ASSET_%s = {\n%s,\n    %d, \"%s\"};\n" % (name, lines, len(data), sha)
@@ -47,7 +61,7 @@ def embed(path):
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__.strip())
-    text = HEAD + "".join("\n" + embed(path) for path in sys.argv[2:])
+    text = HEAD + "".join("\n" + embed(source) for source in sys.argv[2:])
     pathlib.Path(sys.argv[1]).write_text(text, encoding="utf-8")
 
 

@@ -8,8 +8,8 @@ What is completed is read out of the pages as a person would read them:
     ## COMMANDS of pyrometer(1)         the commands, in that order; their summaries from their own pages
     - **-o**, **--output** FILE         an option. FILE is a file; a value whose text names two or more
       `wall` or `cpu`                   words in code is one of these words
-    ## SYNOPSIS                         operands: RUN, PID, COMMAND; any other word is one of the bold terms in
-                                        ARGUMENTS (FORMAT of export)
+    ## SYNOPSIS                         operands: RUN (also BEFORE and AFTER), PID, COMMAND; any other word that
+                                        comes first is one of the bold terms in ARGUMENTS (FORMAT of export)
 
 Needs Python 3.8 and nothing else.
 """
@@ -20,9 +20,10 @@ import sys
 
 import gen_help
 
-TERM = re.compile(r"^(?:\*\*(-\w)\*\*, )?\*\*(--[a-z][a-z-]*)\*\*(?:(\[=| )([A-Z]+)\]?)?$")
+TERM = re.compile(r"^(?:\*\*(-\w)\*\*, )?\*\*(--[a-z][a-z-]*)\*\*(?:(\[=| )([A-Z][^\]\s]*)\]?)?$")
 WORD = re.compile(r"`([a-z][a-z0-9-]*)`")
-# Metavariables whose value is not one word of a few, whatever the text mentions.
+# Operands that name a recording; and metavariables whose value is not one word of a few, whatever the text mentions.
+RUN_WORDS = {"RUN", "BEFORE", "AFTER"}
 OPEN_VALUES = {"FILE", "PID", "N", "P", "HZ", "SECONDS", "REGEX", "RE", "NAME"}
 
 
@@ -52,36 +53,23 @@ class Command:
         found = [(TERM.match(b[1]), b[2]) for b in items]
         self.options = [Option(match, text) for match, text in found if match]
         self.operands = read_operands(page)
+        self.takes_run = bool(RUN_WORDS & set(self.operands))
+        self.takes_pid = "PID" in self.operands
+        self.takes_program = "COMMAND" in self.operands
         terms = [re.match(r"\*\*([a-z][a-z0-9-]*)\*\*", b[1]) for b in page.sections.get("ARGUMENTS", []) if b[0] == "item"]
         self.arguments = [m.group(1) for m in terms if m]
 
     @property
-    def takes_program(self):
-        return "COMMAND" in self.operands
-
-    @property
-    def takes_run(self):
-        return "RUN" in self.operands
-
-    @property
-    def takes_pid(self):
-        return "PID" in self.operands
-
-    @property
     def words_first(self):
         """The words of the first operand, where it is one of a few."""
-        return self.arguments if self.operands and self.operands[0] not in ("RUN", "PID", "COMMAND") else []
+        return self.arguments if self.operands and self.operands[0] not in RUN_WORDS | {"PID", "COMMAND"} else []
 
 
 def read_operands(page):
-    """The operands of the longest line of the synopsis."""
-    best = []
-    for block in page.sections.get("SYNOPSIS", []):
-        for line in block[1] if block[0] == "literal" else []:
-            line = re.sub(r"\[-[^\]]*\]|OPTIONS", "", line)  # [-o FILE]
-            words = re.findall(r"\b[A-Z]{2,}\b", line)
-            best = words if len(words) > len(best) else best
-    return best
+    """The operands in the synopsis, from the first line on."""
+    lines = [line for block in page.sections.get("SYNOPSIS", []) if block[0] == "literal" for line in block[1]]
+    text = re.sub(r"\[-[^\]]*\]|-\w \S+|OPTIONS", "", "\n".join(lines))  # [-o FILE], -o FILE
+    return re.findall(r"\b[A-Z]{2,}\b", text)
 
 
 def first_sentence(text):
@@ -280,6 +268,10 @@ _pyrometer_runs() {
   _files
 }
 
+_pyrometer_pids() {
+  compadd -- /proc/<->(N/:t)
+}
+
 _pyrometer_commands() {
   local -a commands
   commands=(
@@ -340,7 +332,7 @@ def zsh_operands(c):
     if c.takes_run:
         lines.append("'*:recording:_pyrometer_runs'")
     elif c.takes_pid:
-        lines.append("'1:process:_pids'")
+        lines.append("'1:process:_pyrometer_pids'")
     return lines
 
 

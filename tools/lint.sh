@@ -27,7 +27,7 @@ files() { # find's arguments: names of files that exist, generated ones left out
 }
 
 c_files=$(files src tests tools bench examples -name '*.[ch]')
-python_files=$(files tests tools bench examples -name '*.py')
+python_files=$(files python tests tools bench examples -name '*.py')
 # shellcheck disable=SC2046 # a list of files
 shell_files=$(grep -lE '^#! ?/(usr/)?bin/(env )?(ba)?sh' $(files tools tests bench .ci ! -name '*.[ch]' ! -path '*/corpus/*' ! -path '*/golden/*' ! -path '*/data/*') || true)
 

@@ -102,9 +102,8 @@ def judge(bench, rows):
         for hz, limit in LIMITS.items():
             if r["contestant"] == "pyrometer %d kHz" % (hz // 1000):
                 beside = control[r["scene"], r["python"]]
-                note = "control %.3f; by CPU time %.3f" % (beside, r["by_cpu_time"])
-                if abs(beside - 1) > limit - 1:
-                    note += ": too noisy to tell"
+                noisy = " (too noisy to tell)" if abs(beside - 1) > limit - 1 else ""
+                note = "control %.3f%s; by CPU time %.3f" % (beside, noisy, r["by_cpu_time"])
                 bench.at_most("slowdown", "%d kHz, %s, %s" % (hz // 1000, r["scene"], r["python"]), r["slowdown"], limit, note)
 
 

@@ -47,29 +47,33 @@ struct analysis_change analysis_change_of(struct analysis_weight before,
 /* --- partners --- */
 
 enum where { NOWHERE, BY_FILE, BY_MODULE };
+enum name { NAMELESS, BY_NAME, BY_LAST_PART };
 
 struct level {
-    bool by_name;
+    enum name name;
     enum where where;
     bool by_line;
 };
 
-enum { LEVELS_MAX = 3 };
+enum { LEVELS_MAX = 4 };
 static const struct level LEVELS[ANALYSIS_BY_COUNT][LEVELS_MAX + 1] = {
-    [ANALYSIS_BY_FUNCTION] = {{true, BY_FILE, true},
-                              {true, BY_FILE, false},
-                              {true, BY_MODULE, false}},
-    [ANALYSIS_BY_LINE] = {{true, BY_FILE, true}, {true, BY_MODULE, true}},
-    [ANALYSIS_BY_FILE] = {{true, BY_FILE, false}, {false, BY_MODULE, false}},
-    [ANALYSIS_BY_MODULE] = {{true, NOWHERE, false}},
-    [ANALYSIS_BY_THREAD] = {{true, NOWHERE, false}},
-    [ANALYSIS_BY_PROCESS] = {{true, NOWHERE, false}},
+    [ANALYSIS_BY_FUNCTION] = {{BY_NAME, BY_FILE, true},
+                              {BY_NAME, BY_FILE, false},
+                              {BY_NAME, BY_MODULE, false},
+                              {BY_LAST_PART, BY_MODULE, false}},
+    [ANALYSIS_BY_LINE] = {{BY_NAME, BY_FILE, true},
+                          {BY_NAME, BY_MODULE, true},
+                          {BY_LAST_PART, BY_MODULE, true}},
+    [ANALYSIS_BY_FILE] = {{BY_NAME, BY_FILE, false}, {NAMELESS, BY_MODULE, false}},
+    [ANALYSIS_BY_MODULE] = {{BY_NAME, NOWHERE, false}},
+    [ANALYSIS_BY_THREAD] = {{BY_NAME, NOWHERE, false}},
+    [ANALYSIS_BY_PROCESS] = {{BY_NAME, NOWHERE, false}},
 };
 
 struct item {
     const struct analysis_row *row;
-    struct profile_string where; /* the level's */
-    char *module;                /* owned; NULL while not needed */
+    struct profile_string name, where; /* the level's */
+    char *module;                      /* owned; NULL while not needed */
 };
 
 struct side {
@@ -90,7 +94,7 @@ static int compare_u32(uint32_t a, uint32_t b)
 
 static int compare_keys(const struct item *a, const struct item *b, const struct level *level)
 {
-    int c = level->by_name ? compare_text(a->row->name, b->row->name) : 0;
+    int c = compare_text(a->name, b->name);
     if (!c)
         c = compare_text(a->where, b->where);
     return c || !level->by_line ? c : compare_u32(a->row->line, b->row->line);
@@ -105,11 +109,34 @@ static int compare_items(const void *a, const void *b, void *ctx)
     return c ? c : x->row < y->row ? -1 : x->row > y->row;
 }
 
+/* "C.f.<locals>.g" → "g"; "<lambda>" stays. */
+static struct profile_string last_part(struct profile_string name)
+{
+    const char *dot = memrchr(name.text, '.', name.len);
+    if (!dot)
+        return name;
+    uint32_t skipped = (uint32_t)(dot + 1 - name.text);
+    return (struct profile_string){dot + 1, name.len - skipped};
+}
+
+/* Before 3.11 code objects have plain names only. */
+static bool has_qualified_names(const struct analysis_rows *rows)
+{
+    const struct profile_tables *t = profile_tables(rows->weights->profile);
+    for (size_t i = 0; i < t->code_count; i++)
+        if (t->codes[i].qualname)
+            return true;
+    return false;
+}
+
 static int prepare(struct side *side, const struct level *level)
 {
     for (size_t i = 0; i < side->count; i++) {
         struct item *item = &side->item[i];
         struct profile_string file = item->row->file;
+        item->name = level->name == NAMELESS       ? (struct profile_string){"", 0}
+                     : level->name == BY_LAST_PART ? last_part(item->row->name)
+                                                   : item->row->name;
         item->where = (struct profile_string){"", 0};
         if (level->where == BY_FILE) {
             item->where = file;
@@ -193,7 +220,10 @@ static int pair_all(struct analysis_diff *d)
     if (r == 0 && !d->row)
         r = E_NOMEM;
     const struct level *level = LEVELS[d->before->by];
-    for (; r == 0 && (level->by_name || level->where); level++) {
+    bool same_names = has_qualified_names(d->before) == has_qualified_names(d->after);
+    for (; r == 0 && (level->name || level->where); level++) {
+        if (level->name == BY_LAST_PART && same_names)
+            continue;
         r = prepare(&before, level);
         if (r == 0)
             r = prepare(&after, level);

@@ -2,7 +2,8 @@
  *
  * Rows are the same if name, file and line agree; functions also if only their first line moved, or
  * if their file lies elsewhere but is the same module (another version of Python, another
- * checkout). Threads and processes are the same by name. What has no partner changed from or to
+ * checkout). A run by a Python without qualified names meets one with them by their last parts.
+ * Threads and processes are the same by name. What has no partner changed from or to
  * nothing. */
 #ifndef PYROMETER_ANALYSIS_DIFF_H
 #define PYROMETER_ANALYSIS_DIFF_H

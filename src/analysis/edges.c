@@ -2,6 +2,7 @@
  * with counters as in rows.c, on edges instead of rows. */
 #include "analysis/edges.h"
 
+#include "analysis/exact.h"
 #include "analysis/trie.h"
 #include "base/err.h"
 #include "base/idxmap.h"
@@ -83,38 +84,31 @@ static int weigh_edges(const struct analysis_rows *rows, edge_vec *edges)
 }
 
 /* Heaviest first; ties by the other end, so that the order is the same every time. */
-static int compare(uint32_t row_a, uint32_t row_b, const struct analysis_edge *a,
-                   const struct analysis_edge *b)
-{
-    if (row_a != row_b)
-        return row_a < row_b ? -1 : 1;
-    if (a->total.weight != b->total.weight)
-        return a->total.weight > b->total.weight ? -1 : 1;
-    uint64_t end_a = (uint64_t)a->caller << 32 | a->callee;
-    uint64_t end_b = (uint64_t)b->caller << 32 | b->callee;
-    return end_a < end_b ? -1 : end_a > end_b;
-}
-
-static int compare_by_caller(const void *a, const void *b)
+static int compare(const void *a, const void *b)
 {
     const struct analysis_edge *x = a, *y = b;
-    return compare(x->caller, y->caller, x, y);
+    if (x->total.weight != y->total.weight)
+        return x->total.weight > y->total.weight ? -1 : 1;
+    uint64_t end_x = (uint64_t)x->caller << 32 | x->callee;
+    uint64_t end_y = (uint64_t)y->caller << 32 | y->callee;
+    return end_x < end_y ? -1 : end_x > end_y;
 }
 
-static int compare_by_callee(const void *a, const void *b)
+/* Sorts edges by row and weight: counts, then sums, then places, then puts each row's in order.
+ * at[i] becomes where row i begins; it has rows + 2 places, zeroed. */
+static void sort_edges(const struct analysis_edge *from, size_t count, bool by_caller,
+                       struct analysis_edge *to, size_t *at, size_t rows)
 {
-    const struct analysis_edge *x = a, *y = b;
-    return compare(x->callee, y->callee, x, y);
-}
-
-/* Counts, then sums: at[i] is where row i begins. `at` has rows + 1 places, zeroed. */
-static void index_rows(const struct analysis_edge *edge, size_t count, bool by_caller, size_t *at,
-                       size_t rows)
-{
+    size_t *next = at + 1; /* of row i the place to fill; in the end, where row i + 1 begins */
     for (size_t i = 0; i < count; i++)
-        at[(by_caller ? edge[i].caller : edge[i].callee) + 1]++;
+        next[(by_caller ? from[i].caller : from[i].callee) + 1]++;
+    for (size_t i = 1; i <= rows; i++)
+        next[i] += next[i - 1];
+    for (size_t i = 0; i < count; i++)
+        to[next[by_caller ? from[i].caller : from[i].callee]++] = from[i];
     for (size_t i = 0; i < rows; i++)
-        at[i + 1] += at[i];
+        if (at[i + 1] - at[i] > 1)
+            qsort(to + at[i], at[i + 1] - at[i], sizeof *to, compare);
 }
 
 int analysis_edges_init(const struct analysis_rows *rows, struct analysis_edges *ret)
@@ -122,28 +116,28 @@ int analysis_edges_init(const struct analysis_rows *rows, struct analysis_edges 
     if (!rows->node_row)
         return E_INVALID;
     edge_vec edges = {0};
-    int r = weigh_edges(rows, &edges);
+    int r = analysis_exact_has(rows) ? analysis_exact_edges(rows, &edges.data, &edges.len)
+                                     : weigh_edges(rows, &edges);
     size_t kept = 0;
     for (size_t i = 0; r == 0 && i < edges.len; i++)
         if (edges.data[i].total.samples) /* the others belong to what was filtered out */
             edges.data[kept++] = edges.data[i];
-    struct analysis_edges e = {.count = kept, .by_caller = edges.data};
+    struct analysis_edges e = {.count = kept};
+    e.by_caller = malloc((kept + 1) * sizeof *e.by_caller);
     e.by_callee = malloc((kept + 1) * sizeof *e.by_callee);
-    e.callees_at = calloc(rows->count + 2, sizeof *e.callees_at);
-    e.callers_at = calloc(rows->count + 2, sizeof *e.callers_at);
-    if (r == 0 && !(e.by_callee && e.callees_at && e.callers_at))
+    e.callees_at = calloc(rows->count + 3, sizeof *e.callees_at);
+    e.callers_at = calloc(rows->count + 3, sizeof *e.callers_at);
+    if (r == 0 && !(e.by_caller && e.by_callee && e.callees_at && e.callers_at))
         r = E_NOMEM;
+    if (r == 0) {
+        sort_edges(edges.data, kept, true, e.by_caller, e.callees_at, rows->count);
+        sort_edges(edges.data, kept, false, e.by_callee, e.callers_at, rows->count);
+    }
+    vec_release(&edges);
     if (r < 0) {
         analysis_edges_release(&e);
         return r;
     }
-    if (kept) {
-        memcpy(e.by_callee, e.by_caller, kept * sizeof *e.by_callee);
-        qsort(e.by_caller, kept, sizeof *e.by_caller, compare_by_caller);
-        qsort(e.by_callee, kept, sizeof *e.by_callee, compare_by_callee);
-    }
-    index_rows(e.by_caller, kept, true, e.callees_at, rows->count);
-    index_rows(e.by_callee, kept, false, e.callers_at, rows->count);
     *ret = e;
     return 0;
 }

@@ -86,12 +86,14 @@ static int node_of(struct splitting *s, uint32_t thread, uint32_t stack, uint32_
     s->way.len = 0;
     for (uint32_t n = stack;; n = s->t->node_parent[n]) {
         const uint32_t *place = place_of(s, thread, n);
-        uint32_t *step = place && !*place ? vec_push(&s->way) : NULL;
-        if (!place || (!*place && !step))
+        if (!place)
             return E_NOMEM;
         at = *place;
         if (at)
             break;
+        uint32_t *step = vec_push(&s->way);
+        if (!step)
+            return E_NOMEM;
         *step = n;
         if (n == RECORD_STACK_ROOT)
             break;
@@ -184,6 +186,7 @@ struct twin {
     const struct analysis_row *row;
     char *module; /* owned */
     uint32_t index;
+    uint32_t line; /* where rows are lines; 0 else */
 };
 
 static int compare_texts(const char *a, size_t a_len, const char *b, size_t b_len)
@@ -198,6 +201,8 @@ static int compare_names(const struct twin *a, const struct twin *b)
     int c = compare_texts(a->row->name.text, a->row->name.len, b->row->name.text, b->row->name.len);
     if (!c)
         c = strcmp(a->module, b->module);
+    if (!c)
+        c = (a->line > b->line) - (a->line < b->line);
     return c ? c : a->row->special - b->row->special;
 }
 
@@ -220,8 +225,8 @@ static int twins_new(const struct analysis_rows *rows, struct twin **ret)
     struct twin *twins = calloc(rows->count + 1, sizeof *twins);
     for (size_t i = 0; twins && i < rows->count; i++) {
         const struct analysis_row *row = &rows->row[i];
-        twins[i] =
-            (struct twin){row, analysis_module_name(row->file.text, row->file.len), (uint32_t)i};
+        twins[i] = (struct twin){row, analysis_module_name(row->file.text, row->file.len),
+                                 (uint32_t)i, rows->by == ANALYSIS_BY_LINE ? row->line : 0};
         if (!twins[i].module) {
             twins_free(twins, rows->count);
             return E_NOMEM;

@@ -2,6 +2,7 @@
  * yet adds its whole subtree; counters say what is on the stack. O(nodes), whatever the depth. */
 #include "analysis/rows.h"
 
+#include "analysis/exact.h"
 #include "analysis/groups.h"
 #include "analysis/trie.h"
 #include "base/attr.h"
@@ -82,6 +83,8 @@ static int fill_code(struct analysis_rows *rows)
     int r = analysis_groups_fill(rows);
     if (r == 0)
         r = weigh_rows(rows);
+    if (r == 0 && analysis_exact_has(rows))
+        return analysis_exact_rows(rows);
     return r < 0 ? r : add_rootless(rows);
 }
 

@@ -39,6 +39,7 @@ struct analysis_row {
     uint32_t line;              /* function: its first line; line: the line; 0: none or not known */
     uint32_t pid, tid;          /* thread and process rows; 0 else */
     bool special;               /* a note about the stack, not code */
+    uint64_t calls, primitive_calls; /* functions of a profile with exact counts; 0 else */
     struct analysis_weight self, total;
 };
 

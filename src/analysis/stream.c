@@ -7,6 +7,7 @@
 
 struct stream {
     const struct analysis_query *query;
+    const struct analysis_metric *metric;
     const uint8_t *takes_thread;
     const uint8_t *takes_stack; /* NULL: all */
     int (*fn)(void *, const struct record_sample *, struct analysis_weight);
@@ -23,7 +24,7 @@ static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
         if (!analysis_query_clip(s->query, &run))
             continue;
         struct analysis_weight weight = {.samples = run.count};
-        if (!s->query->metric->weigh_sample(&run, &weight.weight))
+        if (!s->metric->weigh_sample(&run, &weight.weight))
             continue;
         int r = s->fn(s->ctx, &run, weight);
         if (r)
@@ -47,6 +48,11 @@ int analysis_stream_each(const struct profile *profile, const struct analysis_qu
         return r;
     for (size_t i = 0; i < t->thread_count; i++)
         threads[i] = analysis_query_takes_thread(query, t, (uint32_t)i);
-    struct stream s = {query, threads, stacks, fn, ctx};
+    struct stream s = {.query = query,
+                       .metric = analysis_metric_of(profile, query->metric),
+                       .takes_thread = threads,
+                       .takes_stack = stacks,
+                       .fn = fn,
+                       .ctx = ctx};
     return profile_each_sample(profile, on_samples, &s, NULL);
 }

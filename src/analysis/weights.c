@@ -90,6 +90,11 @@ int analysis_weights_init(const struct profile *profile, const struct analysis_q
         return r;
     }
     sum_up(&w, t);
+    if (w.exact) {
+        w.total.samples = 0;
+        for (size_t i = 0; i < t->code_count; i++)
+            w.total.samples += t->counts[i].calls;
+    }
     *ret = w;
     return 0;
 }

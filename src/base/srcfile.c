@@ -99,7 +99,7 @@ static int read_member(const struct srcfile_place *place, const char *path, stru
 {
     char prefix[PATH_BYTES_MAX];
     memcpy(prefix, path, strlen(path) + 1);
-    struct stat st;
+    struct stat st = {0};
     const char *at = NULL;
     _cleanup_close_ int fd = open_archive(place, prefix, &st, &at);
     if (fd < 0)
@@ -132,7 +132,7 @@ int srcfile_read(const struct srcfile_place *place, const char *path, size_t max
     if (!*path || strlen(path) >= PATH_BYTES_MAX)
         return E_NOENT;
     struct srcfile f = {0};
-    struct stat st;
+    struct stat st = {0};
     buf_init(&f.text, max_text + 1); /* the byte past the maximum tells that there is more */
     _cleanup_close_ int fd = open_regular(place, path, &st);
     int r = fd >= 0               ? read_plain(fd, &st, &f)
@@ -154,7 +154,7 @@ void srcfile_release(struct srcfile *f)
 
 bool srcfile_exists(const struct srcfile_place *place, const char *path)
 {
-    struct stat st;
+    struct stat st = {0};
     int fd = strlen(path) < PATH_BYTES_MAX ? open_path(place, path) : -1;
     if (fd < 0)
         return errno == ENOTDIR; /* perhaps inside an archive */

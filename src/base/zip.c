@@ -162,8 +162,8 @@ int zip_read_member(int fd, const char *name, size_t name_len, struct buf *out)
     if (fstat(fd, &st) < 0 || st.st_size < 0)
         return E_IO;
     uint64_t size = (uint64_t)st.st_size;
-    struct directory d;
-    struct member m;
+    struct directory d = {0};
+    struct member m = {0};
     int r = find_directory(fd, size, &d);
     if (r < 0)
         return r;

@@ -20,6 +20,8 @@ enum cmd_status {
     CMD_FAILED = 1, /* could not do it */
     CMD_USAGE = 2,  /* wrong usage */
     CMD_GATE = 3,   /* a gate failed */
+    /* not an exit status: RUN was a folder, which was listed instead; main() makes CMD_OK of it */
+    CMD_LISTED = 256,
 };
 
 /* name, function, group (for the overview), one-line summary */

@@ -91,6 +91,9 @@ static bool is_same_file(const char *a, const char *b)
 static int export_run(const struct export_request *q, const char *run)
 {
     struct profile *profile = NULL;
+    struct stat st;
+    if (stat(run, &st) == 0 && S_ISDIR(st.st_mode)) /* a list would look like an export */
+        return cmd_fail(CMD_FAILED, "'%s' is a directory, not a recording", run);
     int status = cmd_load_run(run, &profile);
     if (!status)
         status = cmd_query_check(&q->options.query, profile);

@@ -118,6 +118,12 @@ static int run_load(const struct flame_request *q, const char *name, struct flam
         return cmd_fail(CMD_FAILED, "nothing to draw: '%s' holds no samples%s",
                         profile_path(run->profile),
                         run->weights.recorded_samples ? " that pass the filters" : "");
+    bool has_time =
+        strcmp(run->weights.metric->unit, "seconds") == 0 && !profile_tables(run->profile)->counts;
+    if (q->options->by_time && !has_time)
+        return cmd_fail(CMD_FAILED,
+                        "'%s' does not say when its stacks were seen: leave out --by-time",
+                        profile_path(run->profile));
     r = analysis_rows_init(
         &run->weights, q->options->by_line ? ANALYSIS_BY_LINE : ANALYSIS_BY_FUNCTION, &run->rows);
     return r < 0 ? cmd_fail(CMD_FAILED, "cannot make the graph: %s", err_text(r)) : 0;

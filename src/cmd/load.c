@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "cmd/folder.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -34,6 +35,8 @@ int cmd_load_failed(const char *path, int code)
 int cmd_load_path(const char *path, struct profile **ret)
 {
     int r = profile_load(path, ret);
+    if (r == E_ISDIR)
+        return cmd_folder_list(path);
     if (r < 0)
         return cmd_load_failed(path, r);
     const struct format_summary *s = profile_summary(*ret);

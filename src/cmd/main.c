@@ -158,5 +158,6 @@ static int flush_output(int status)
 int main(int argc, char **argv)
 {
     keep_standard_streams();
-    return flush_output(dispatch(argc, argv));
+    int status = dispatch(argc, argv);
+    return flush_output(status == CMD_LISTED ? CMD_OK : status);
 }

@@ -257,6 +257,15 @@ static int ambiguous(const struct run_list *l, const char *id, enum match level,
     return status;
 }
 
+static int give_path(const char *path, char **ret_path)
+{
+    char *copy = strdup(path);
+    if (!copy)
+        return cmd_fail(CMD_FAILED, "out of memory");
+    *ret_path = copy;
+    return 0;
+}
+
 static int resolve_id(const struct run_list *l, const char *id, char **ret_path)
 {
     const char *fits[3] = {NULL, NULL, NULL};
@@ -272,18 +281,9 @@ static int resolve_id(const struct run_list *l, const char *id, char **ret_path)
     if (found[level] > 1)
         return ambiguous(l, id, level, found[level]);
     if (is_directory(id))
-        return cmd_fail(CMD_FAILED, "'%s' is a directory, not a recording", id);
+        return give_path(id, ret_path); /* whoever loads it will list it */
     return cmd_fail(CMD_FAILED, "'%s' is neither a file nor the id of a recording%s", id,
                     l->names.len ? "" : ", and there are no recordings here");
-}
-
-static int give_path(const char *path, char **ret_path)
-{
-    char *copy = strdup(path);
-    if (!copy)
-        return cmd_fail(CMD_FAILED, "out of memory");
-    *ret_path = copy;
-    return 0;
 }
 
 int cmd_resolve_run(const char *run, char **ret_path)

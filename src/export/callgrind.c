@@ -4,6 +4,7 @@
  *
  * Sampling does not count calls. `calls=` must hold a number, so it holds the samples in which the
  * call was seen; the header says so. A stack counts a call once, however often it stands there. */
+#include "analysis/edges.h"
 #include "analysis/trie.h"
 #include "base/err.h"
 #include "base/idxmap.h"
@@ -114,21 +115,49 @@ static int sort_calls(struct calls *c, size_t sites)
     return 0;
 }
 
+/* Where calls were counted, the counts: a function's calls all stand at its one line. */
+static int take_counted(const struct export_source *s, const struct export_sites *sites,
+                        struct calls *c)
+{
+    struct analysis_edges edges;
+    _cleanup_free_ uint32_t *row_site = calloc(s->rows.count + 1, sizeof *row_site);
+    int r = row_site ? analysis_edges_init(&s->rows, &edges) : E_NOMEM;
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < sites->site.len; i++)
+        row_site[sites->site.data[i].row] = (uint32_t)i;
+    for (size_t i = 0; r == 0 && i < edges.count; i++) {
+        const struct analysis_edge *e = &edges.by_caller[i];
+        struct call *call = vec_push(&c->call);
+        r = call ? 0 : E_NOMEM;
+        if (r == 0)
+            *call = (struct call){row_site[e->caller], e->callee, e->total};
+    }
+    analysis_edges_release(&edges);
+    return r;
+}
+
+static int weigh_calls(const struct export_source *s, const struct export_sites *sites,
+                       struct calls *c)
+{
+    const struct profile_tables *t = profile_tables(s->weights.profile);
+    c->node_call = malloc((t->node_count + 1) * sizeof *c->node_call);
+    c->subtree = malloc((t->node_count + 1) * sizeof *c->subtree);
+    int r = c->node_call && c->subtree ? find_calls(s, sites, c) : E_NOMEM;
+    if (r < 0)
+        return r;
+    c->on_stack = calloc(c->call.len + 1, sizeof *c->on_stack);
+    memcpy(c->subtree, s->weights.node, t->node_count * sizeof *c->subtree);
+    analysis_weights_accumulate(t, c->subtree);
+    return c->on_stack ? analysis_trie_walk(t->node_parent, t->node_count, enter, leave, c)
+                       : E_NOMEM;
+}
+
 static int calls_init(const struct export_source *s, const struct export_sites *sites,
                       struct calls *ret)
 {
-    const struct profile_tables *t = profile_tables(s->weights.profile);
     struct calls c = {0};
-    c.node_call = malloc((t->node_count + 1) * sizeof *c.node_call);
-    c.subtree = malloc((t->node_count + 1) * sizeof *c.subtree);
-    int r = c.node_call && c.subtree ? find_calls(s, sites, &c) : E_NOMEM;
-    if (r == 0) {
-        c.on_stack = calloc(c.call.len + 1, sizeof *c.on_stack);
-        memcpy(c.subtree, s->weights.node, t->node_count * sizeof *c.subtree);
-        analysis_weights_accumulate(t, c.subtree);
-        r = c.on_stack ? analysis_trie_walk(t->node_parent, t->node_count, enter, leave, &c)
-                       : E_NOMEM;
-    }
+    int r = s->weights.exact ? take_counted(s, sites, &c) : weigh_calls(s, sites, &c);
     if (r == 0)
         r = sort_calls(&c, sites->site.len);
     if (r < 0) {
@@ -236,7 +265,9 @@ static void put_heading(struct writing *w, const struct profile *profile)
     buf_puts(&w->buf,
              "# callgrind format\nversion: 1\ncreator: pyrometer " PYROMETER_VERSION "\ncmd: ");
     export_put_line(&w->buf, text, NAME_BYTES_MAX);
-    buf_puts(&w->buf, "\ndesc: Note: sampled; calls= counts the samples that saw a call\n");
+    if (!w->source->weights.exact)
+        buf_puts(&w->buf, "\ndesc: Note: sampled; calls= counts the samples that saw a call");
+    buf_put_u8(&w->buf, '\n');
     buf_printf(&w->buf, "positions: line\nevent: %s_%s : %s\nevent: Samples : samples\n", m->name,
                unit, m->text);
     buf_printf(&w->buf, "events: %s_%s Samples\nsummary: ", m->name, unit);
@@ -287,7 +318,8 @@ static int put_functions(struct writing *w, const struct calls *calls)
     int r = 0;
     for (size_t i = 0; r == 0 && i < n; i++) {
         const struct export_site *site = &sites->site.data[order[i]];
-        if (!w->source->rows.row[site->row].total.samples)
+        const struct analysis_row *row = &w->source->rows.row[site->row];
+        if (!row->total.samples)
             continue;
         if (site->row != open) {
             put_file(w, "\nfl", site->row);
@@ -295,7 +327,7 @@ static int put_functions(struct writing *w, const struct calls *calls)
             open = site->row;
         }
         if (site->self.samples)
-            put_costs(w, site->line, site->self);
+            put_costs(w, site->line, w->source->weights.exact ? row->self : site->self);
         size_t from = calls->at[order[i]], to = calls->at[order[i] + 1];
         put_calls(w, calls->call.data + from, to - from, site->row);
         r = export_drain(&w->buf, w->out, false);

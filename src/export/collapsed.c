@@ -92,18 +92,20 @@ static void append_frame(struct buf *path, const struct analysis_row *row)
     buf_put_u8(path, ')');
 }
 
-static uint64_t value_of(const struct export_options *options, struct analysis_weight w)
+static uint64_t value_of(const struct writing *writing, struct analysis_weight w)
 {
-    if (!options->weighted)
+    const struct analysis_weights *weights = writing->rows->weights;
+    /* in another tool's file samples mean little: what it weighs is what counts */
+    if (!writing->options->weighted && !profile_meta_value(weights->profile, "import.unit"))
         return w.samples;
-    bool is_time = options->query.metric->scale == 1e-9;
+    bool is_time = weights->metric->scale == 1e-9;
     return is_time ? (w.weight + NS_PER_US / 2) / NS_PER_US : w.weight;
 }
 
 static int write_line(const struct writing *w, const char *path, size_t len,
                       struct analysis_weight weight)
 {
-    uint64_t value = value_of(w->options, weight);
+    uint64_t value = value_of(w, weight);
     if (!value)
         return 0;
     fwrite(path, 1, len, w->out);

@@ -74,6 +74,7 @@ static uint64_t resync(const struct format_reader *r, uint64_t at)
     return r->len;
 }
 
+/* The kinds that every reader of a whole recording decodes, and so checks. */
 static bool is_decoded(unsigned kind)
 {
     return kind >= FORMAT_CHUNK_META && kind <= FORMAT_CHUNK_STATS;
@@ -82,7 +83,7 @@ static bool is_decoded(unsigned kind)
 /* May this frame be taken at its word? Checksums are verified when a chunk is decoded, for opening
  * must be quick; but where a false header would go unnoticed until then, or forever, it is done at
  * once: its successor does not begin where it says it ends, its number is not the next one, or it is
- * of a kind that nobody decodes. */
+ * of a kind that a reader may pass over. */
 static bool is_credible(const struct format_reader *r, uint64_t at,
                         const struct format_chunk_header *h, uint32_t expected)
 {

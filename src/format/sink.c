@@ -169,7 +169,7 @@ int sink_submit(struct sink *s, enum format_chunk_kind kind, struct buf *payload
     return r;
 }
 
-int sink_stop(struct sink *s)
+int sink_stop(struct sink *s, uint64_t *ret_cpu_ns)
 {
     pthread_mutex_lock(&s->lock);
     s->stopping = true;
@@ -177,6 +177,8 @@ int sink_stop(struct sink *s)
     pthread_mutex_unlock(&s->lock);
     pthread_join(s->thread, NULL);
     int r = s->error;
+    if (ret_cpu_ns)
+        *ret_cpu_ns = sink_cpu_ns(s);
     if (close(s->fd) < 0 && r == 0)
         r = E_IO;
     buf_release(&s->scratch);

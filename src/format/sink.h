@@ -20,8 +20,8 @@ int sink_start(int fd, struct sink **ret);
 int sink_submit(struct sink *s, enum format_chunk_kind kind, struct buf *payload, uint32_t records);
 
 /* Waits until everything submitted is on its way to the disk, ends the thread and closes the file.
- * The sticky error. */
-int sink_stop(struct sink *s);
+ * The sticky error; `ret_cpu_ns` (may be NULL) is told all the CPU time the thread has used. */
+int sink_stop(struct sink *s, uint64_t *ret_cpu_ns);
 
 /* CPU time of the thread so far. */
 uint64_t sink_cpu_ns(const struct sink *s);

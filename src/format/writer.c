@@ -252,8 +252,7 @@ int format_writer_finish(struct format_writer *w)
         struct buf nothing;
         buf_init(&nothing, 0);
         int r = sink_submit(w->sink, FORMAT_CHUNK_END, &nothing, 0);
-        w->cpu_ns = sink_cpu_ns(w->sink);
-        int stopped = sink_stop(w->sink);
+        int stopped = sink_stop(w->sink, &w->cpu_ns);
         w->sink = NULL;
         if (r < 0 || stopped < 0)
             fail(w, r < 0 ? r : stopped);
@@ -271,7 +270,7 @@ void format_writer_free(struct format_writer *w)
     if (!w)
         return;
     if (w->sink)
-        sink_stop(w->sink);
+        sink_stop(w->sink, NULL);
     for (int i = 0; i < PENDING_COUNT; i++)
         buf_release(&w->pending[i]);
     for (size_t i = 0; i < w->strings.len; i++)

@@ -6,11 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { IMAGE_PATH_SIZE = 32, NAME_MAX_BYTES = 256 };
+enum { IMAGE_PATH_SIZE = 32, SNIFF_BYTES = 64 << 10 };
 
 /* --- building --- */
 
@@ -146,6 +147,9 @@ int import_any(struct import *im)
 {
     if (looks_like_pstats(im)) {
         format_writer_meta(im->writer, "import", "pstats");
+        char title[PATH_MAX + 64]; /* pictures show it, and they are drawn from the tree */
+        snprintf(title, sizeof title, "%s (pstats: its call tree is an estimate)", im->path);
+        format_writer_meta(im->writer, "command", title);
         return import_pstats(im);
     }
     if (looks_like_json(im)) {
@@ -154,6 +158,42 @@ int import_any(struct import *im)
     }
     format_writer_meta(im->writer, "import", "collapsed");
     return import_collapsed(im);
+}
+
+/* The first line that says something ends with a blank and a number. */
+static bool looks_collapsed(const struct import *im)
+{
+    const char *at = im->data, *end = im->data + im->len, *stop;
+    for (; at < end; at = stop + 1) {
+        stop = memchr(at, '\n', (size_t)(end - at));
+        if (!stop)
+            stop = end;
+        if (stop > at && *at != '#' && *at != '\r')
+            break;
+    }
+    if (at >= end || memchr(at, '\0', (size_t)(stop - at)))
+        return false;
+    while (stop > at && (stop[-1] == '\r' || stop[-1] == ' '))
+        stop--;
+    size_t digits = find_digits(at, (size_t)(stop - at));
+    return digits > 0 && at + digits < stop && (at[digits - 1] == ' ' || at[digits - 1] == '.');
+}
+
+const char *profile_kind(const char *path)
+{
+    _cleanup_free_ char *bytes = malloc(SNIFF_BYTES);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd >= 0 && bytes ? read(fd, bytes, SNIFF_BYTES) : -1;
+    if (n <= 0)
+        return NULL;
+    struct import im = {.data = bytes, .len = (size_t)n};
+    if (im.len >= sizeof FORMAT_MAGIC - 1 && !memcmp(bytes, FORMAT_MAGIC, sizeof FORMAT_MAGIC - 1))
+        return "recording";
+    if (looks_like_pstats(&im))
+        return "pstats";
+    if (looks_like_json(&im))
+        return memmem(bytes, im.len, "speedscope", strlen("speedscope")) ? "speedscope" : NULL;
+    return looks_collapsed(&im) ? "collapsed" : NULL;
 }
 
 /* --- the whole --- */

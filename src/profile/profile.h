@@ -68,6 +68,11 @@ struct profile_tables {
 /* A recording, or another tool's file: collapsed stacks, speedscope, pstats. E_FORMAT: none of them;
  * E_BADSTACKS, E_BADJSON, E_BADPSTATS: a damaged one of the latter. */
 int profile_load(const char *path, struct profile **ret);
+
+/* What a file is, by a look at its beginning: "recording", "pstats", "speedscope" or "collapsed"; NULL
+ * if none of them. A guess: it may still turn out to be damaged. */
+const char *profile_kind(const char *path);
+
 int profile_load_memory(const void *data, size_t len, struct profile **ret); /* borrowed bytes */
 void profile_free(struct profile *p);
 

@@ -74,8 +74,8 @@ int launch_watch_signals(bool forward)
     return rc < 0 ? rc : install(SIGCHLD, &child);
 }
 
-/* Code can ask whether it is being recorded: the variable names the recorder's process, so that it says
- * nothing once that is gone. The one thing the command finds that it would not find without us. */
+/* Code can ask whether it is being recorded: the variable names the recorder's process, so that it
+ * says nothing once that is gone. The one thing the command would not find without us. */
 static void tell_the_recorder(pid_t recorder)
 {
     static char variable[sizeof "PYROMETER_ACTIVE=" + 3 * sizeof recorder]; /* lives to the exec */

@@ -17,8 +17,9 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define FINISH_WAIT_NS (2 * NS_PER_SEC) /* a disk that hangs does not hold up the end for longer   \
-                                         */
+#define FINISH_WAIT_NS                                                                             \
+    (2 * NS_PER_SEC) /* a disk that hangs does not hold up the end for longer                      \
+                      */
 /* Code may be registered a moment after it first runs: asked at once, then later and later. */
 #define ASK_AGAIN_NS (50 * NS_PER_MS)
 enum { ASK_TRIES = 3, ASK_FACTOR = 10 };
@@ -32,9 +33,8 @@ struct pseudo {
 
 struct sources_place {
     _Atomic int refs; /* the target's and one for each job */
+    pid_t pid;
     int root, cwd;
-    uid_t uid;
-    gid_t gid;
     VEC(struct pseudo) pseudo; /* the recorder's thread's */
 };
 
@@ -42,6 +42,8 @@ struct job {
     struct job *next;
     struct sources_place *place; /* counted */
     char *path;                  /* owned */
+    uid_t uid;                   /* whose rights count */
+    gid_t gid;
     bool keeps;                  /* the text, not only the print */
     struct record_source source; /* the result; its text is owned */
     bool found;
@@ -67,18 +69,20 @@ struct sources {
 
 /* --- places --- */
 
-/* The real user and group: what a setuid program may read beyond them is not the user's. */
-static void read_owner(pid_t pid, struct sources_place *p)
+/* The real user and group, as they are now: a program may have given up its rights since it began,
+ * and what a setuid program may read beyond them is not the user's. */
+static bool read_owner(pid_t pid, uid_t *ret_uid, gid_t *ret_gid)
 {
     char path[64], text[2048];
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     if (io_read_text(path, text, sizeof text) <= 0)
-        return;
+        return false;
     const char *uid = strstr(text, "\nUid:"), *gid = strstr(text, "\nGid:");
-    if (uid && gid) {
-        p->uid = (uid_t)strtoul(uid + 5, NULL, 10);
-        p->gid = (gid_t)strtoul(gid + 5, NULL, 10);
-    }
+    if (!uid || !gid)
+        return false;
+    *ret_uid = (uid_t)strtoul(uid + 5, NULL, 10);
+    *ret_gid = (gid_t)strtoul(gid + 5, NULL, 10);
+    return true;
 }
 
 struct sources_place *sources_place_new(pid_t pid)
@@ -88,8 +92,7 @@ struct sources_place *sources_place_new(pid_t pid)
     if (!p)
         return NULL;
     p->refs = 1;
-    p->uid = p->gid = 65534; /* nobody, if it cannot be found out */
-    read_owner(pid, p);
+    p->pid = pid;
     snprintf(path, sizeof path, "/proc/%d/root", (int)pid);
     p->root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     snprintf(path, sizeof path, "/proc/%d/cwd", (int)pid);
@@ -126,15 +129,15 @@ static void job_free(struct job *job)
 
 /* Takes on the rights of the process's user, for this thread's files only: glibc's calls would
  * change all threads. False if that is not possible: then nothing may be read. */
-static bool become(const struct sources *s, const struct sources_place *p)
+static bool become(const struct sources *s, const struct job *job)
 {
     if (!s->is_root)
         return true;
     syscall(SYS_setfsuid, 0);
-    bool good = syscall(SYS_setgroups, 1, &p->gid) == 0;
-    syscall(SYS_setfsgid, p->gid);
-    syscall(SYS_setfsuid, p->uid);
-    return (good || p->uid == 0) && (uid_t)syscall(SYS_setfsuid, -1) == p->uid;
+    bool good = syscall(SYS_setgroups, 1, &job->gid) == 0;
+    syscall(SYS_setfsgid, job->gid);
+    syscall(SYS_setfsuid, job->uid);
+    return (good || job->uid == 0) && (uid_t)syscall(SYS_setfsuid, -1) == job->uid;
 }
 
 /* True if so much more may be kept. */
@@ -150,8 +153,7 @@ static void work(struct sources *s, struct job *job)
 {
     struct srcfile_place place = {job->place->root, job->place->cwd};
     struct srcfile file;
-    if (!become(s, job->place) ||
-        srcfile_read(&place, job->path, SOURCES_MAX_TEXT_BYTES, &file) < 0)
+    if (!become(s, job) || srcfile_read(&place, job->path, SOURCES_MAX_TEXT_BYTES, &file) < 0)
         return;
     struct record_source *source = &job->source;
     job->found = true;
@@ -323,6 +325,10 @@ static bool mark_seen(struct sources *s, uint32_t path)
 static void want_file(struct sources *s, struct sources_place *place, uint32_t path,
                       const char *text)
 {
+    uid_t uid = 0;
+    gid_t gid = 0;
+    if (s->is_root && !read_owner(place->pid, &uid, &gid))
+        return; /* it is gone, and nobody knows what it might have read */
     struct job *job = calloc(1, sizeof *job);
     char *copy = strdup(text);
     if (!job || !copy || !mark_seen(s, path)) {
@@ -331,8 +337,12 @@ static void want_file(struct sources *s, struct sources_place *place, uint32_t p
         return;
     }
     atomic_fetch_add(&place->refs, 1);
-    *job =
-        (struct job){.place = place, .path = copy, .keeps = !stays(text), .source = {.path = path}};
+    job->place = place;
+    job->path = copy;
+    job->uid = uid;
+    job->gid = gid;
+    job->keeps = !stays(text);
+    job->source.path = path;
     s->files++;
     pthread_mutex_lock(&s->lock);
     if (s->first)

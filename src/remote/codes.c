@@ -261,6 +261,14 @@ bool codes_finish_check(struct remote *r, const struct code_check *checks, size_
     return all_good;
 }
 
+bool codes_is_generator(struct remote *r, uint64_t addr)
+{
+    enum { CO_GENERATOR = 0x20, CO_COROUTINE = 0x80, CO_ASYNC_GENERATOR = 0x200 };
+    uint32_t entry;
+    return codes_lookup(r, addr, 0, &entry) == 0 &&
+           r->entries.data[entry].print.flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
+}
+
 /* Byte offset of an instruction in its code, by what the version keeps in a frame. */
 static int64_t instruction_offset(const struct remote *r, const struct code_entry *e, int64_t instr)
 {

@@ -68,6 +68,10 @@ struct thread {
     uint8_t *copy;              /* what a look brought; owned */
     size_t copy_cap;
 
+    uint64_t base;              /* address of the outermost frame, by the majority of the looks */
+    unsigned base_votes;        /* how many more looks have shown it than not, lately */
+    struct walked voter;        /* running frame of the last look that voted */
+    bool plain_base;            /* some look ended at a frame that is no generator's */
     walked_vec now, before;     /* this look, the one before */
     walked_vec accepted;        /* the last sample's */
     bool holds_gil, gil_known;  /* as of the last look */
@@ -129,6 +133,9 @@ uint64_t codes_next_check(const struct remote *r, const walked_vec *stack);
 /* Compares what was read; an entry that changed is forgotten. True if all are as they were. */
 bool codes_finish_check(struct remote *r, const struct code_check *checks, size_t count,
                         const uint8_t *bytes, uint64_t now_ns);
+
+/* Does the code object belong to a generator or coroutine, which may lose its caller at any time? */
+bool codes_is_generator(struct remote *r, uint64_t addr);
 
 /* Line of an instruction in a walked frame. */
 int32_t codes_line(struct remote *r, uint32_t entry, int64_t instr);

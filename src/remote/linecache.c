@@ -20,6 +20,7 @@ enum {
     INTERPRETERS_MAX = 8,
     WORD = 8,
 };
+#define ENTRY_BYTES (ENTRY_ITEMS * sizeof(uint64_t))
 
 /* The lines of an entry, joined. */
 static bool read_lines(const struct remote *r, uint64_t list, struct buf *out)
@@ -49,7 +50,7 @@ static bool read_entry(const struct remote *r, uint64_t tuple, uint64_t ret_item
     uint64_t items, count;
     return object_read_type(r, tuple, &type) == 0 && type.flags & OBJECT_FLAG_TUPLE &&
            object_read_tuple(r, tuple, &items, &count) == 0 && count == ENTRY_ITEMS &&
-           mem_read(&r->mem, items, ret_items, ENTRY_ITEMS * WORD) == 0;
+           mem_read(&r->mem, items, ret_items, ENTRY_BYTES) == 0;
 }
 
 static bool find_cached(const struct remote *r, uint64_t interp, const char *file, struct buf *out)

@@ -123,6 +123,21 @@ static void derive(struct pylayout *l)
                      l->code.framesize, l->code.stacksize, l->code.code_adaptive - 8);
 }
 
+/* What the readers copy before they look into it must fit their buffers: code objects 256 bytes
+ * (CODE_CHECK_BYTES), heads of str 64 (dict.c), heads of types type.size, objects' own heads little. */
+enum { MAX_CODE_END = 256, MAX_STR_HEAD = 64, MAX_OBJECT_HEAD = 64 };
+
+static bool fits_buffers(const struct pylayout *l)
+{
+    return END_OF_WORDS(l->code.argcount, l->code.flags, l->code.firstlineno, l->code.name,
+                        l->code.qualname, l->code.filename, l->code.linetable,
+                        l->code.nlocals) <= MAX_CODE_END &&
+           l->unicode.ascii_size <= MAX_STR_HEAD &&
+           END_OF_WORDS(l->unicode.length, l->unicode.state / 8 * 8) <= l->unicode.ascii_size &&
+           l->object.size <= MAX_OBJECT_HEAD && l->object.ob_type + 8 <= l->object.size &&
+           END_OF_WORDS(l->type.tp_name, l->type.tp_flags) <= l->type.size;
+}
+
 static bool all_differ(const uint32_t *offsets, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -171,7 +186,7 @@ int pylayout_from_debug_offsets(const uint8_t *bytes, size_t len, struct pylayou
     r = apply_told(version, bytes, &layout);
     if (r < 0)
         return r;
-    if (!plausible(&layout))
+    if (!plausible(&layout) || !fits_buffers(&layout))
         return E_BADMEM;
     derive(&layout);
     *ret = layout;

@@ -12,7 +12,9 @@
  *     moment between the two), or
  *   - one look gives exactly what the last believed sample gave;
  * but neighbours that were never seen together need more looks, for the seam of a torn stack is such
- * a pair (edges.h).
+ * a pair (edges.h), and so does a stack that does not end at the thread's outermost frame: a
+ * generator that is just being left, or a frame that is just being freed, has no caller, and a copy
+ * that catches one ends there.
  * Code objects whose names are remembered are checked between the two looks (codes.c). A stack that
  * still moves after REMOTE_MAX_TRIES looks is given back as *moving*, cut to the outer part that the
  * last two looks agree on. */
@@ -30,6 +32,9 @@ enum {
     MAX_RELOOKS = 6,            /* plan repairs within one look */
     MAX_CHECKS = 512,           /* code objects checked in one look */
     LOOKS_FOR_NEW = 6,          /* agreeing looks that make unknown neighbours believable */
+    LOOKS_FOR_BASE = 15,        /* agreeing looks that make an unknown outermost frame believable */
+    BASE_VOTES_KNOWN = 16,      /* looks that establish the outermost frame */
+    BASE_VOTES_MAX = 24,        /* more are not counted: a new base must have its chance */
     FIXED_RANGES = 3,           /* thread state, GIL, C frame */
     CLOSING_RANGES = 2,         /* top of the stack once more */
 };
@@ -415,6 +420,50 @@ static int current_frame(const struct remote *r, struct thread *t, const uint8_t
     return 0;
 }
 
+/* The outermost frame of a walk; NULL if it has none. */
+static const struct walked *base_of(const walked_vec *stack)
+{
+    size_t i = stack->len;
+    while (i && stack->data[i - 1].code == WALKED_SHIM)
+        i--;
+    return i ? &stack->data[i - 1] : NULL;
+}
+
+/* A thread's outermost frame stays where it is for as long as it runs, whatever moves above it. So
+ * the looks elect it, as in Boyer and Moore's majority vote; one that ends elsewhere stands out.
+ * A thread that did not move has no second vote: it may have lost its CPU in the very middle of a
+ * change, and then every look finds the same half of it. */
+static void vote_base(struct thread *t)
+{
+    const struct walked *base = base_of(&t->now);
+    if (!base || memcmp(&t->voter, &t->now.data[0], sizeof t->voter) == 0)
+        return;
+    t->voter = t->now.data[0];
+    if (base->frame == t->base) {
+        if (t->base_votes < BASE_VOTES_MAX)
+            t->base_votes++;
+    } else if (t->base_votes > 0) {
+        t->base_votes--;
+    } else {
+        t->base = base->frame;
+        t->base_votes = 1;
+    }
+}
+
+/* May a stack that `agreed` looks have shown end where this one ends? Not at a generator, unless the
+ * thread has never shown another end: C code may drive a generator with no Python around it. */
+static bool base_is_good(struct remote *r, struct thread *t, unsigned agreed)
+{
+    const struct walked *base = base_of(&t->now);
+    if (!base)
+        return true;
+    if (codes_is_generator(r, base->code))
+        return !t->plain_base && agreed >= LOOKS_FOR_BASE;
+    t->plain_base = true;
+    return agreed >= LOOKS_FOR_BASE ||
+           (t->base_votes >= BASE_VOTES_KNOWN && base->frame == t->base);
+}
+
 static int look(struct remote *r, struct thread *t, const struct checks *checks)
 {
     const struct pylayout *l = &r->layout;
@@ -450,6 +499,8 @@ static int look(struct remote *r, struct thread *t, const struct checks *checks)
             }
         }
         rc = walk(r, t, copy, addr, &miss);
+        if (rc == 0)
+            vote_base(t);
         if (rc != LOOK_MOVED)
             return rc;
         rc = chase(r, t, miss);
@@ -640,11 +691,12 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
         if (codes_finish_check(r, checks->check, checks->count, t->copy, now_ns)) {
             checked = true;
             agreed++;
-            if (over_edges(r, &t->now, EDGES_ASK))
+            bool strong = base_is_good(r, t, agreed);
+            if (strong && over_edges(r, &t->now, EDGES_ASK))
                 return accept(r, t, now_ns, s);
-            if (agreed == 2)
+            if (strong && agreed == 2)
                 over_edges(r, &t->now, EDGES_VOTE);
-            if (agreed >= LOOKS_FOR_NEW) {
+            if (strong && agreed >= LOOKS_FOR_NEW) {
                 over_edges(r, &t->now, EDGES_LEARN);
                 return accept(r, t, now_ns, s);
             }

@@ -1,9 +1,11 @@
 /* What a flame graph says in words above and below its blocks, and how it is coloured. Colours are
- * chosen in OKLCH, where equal steps look equal, and the page's script does the same (flame.js). */
+ * chosen in OKLCH, where equal steps look equal, and the page's script does the same
+ * (flame_model.js). */
 #include "view/flame.h"
 
 #include "base/err.h"
 #include "view/flame_picture.h"
+#include "view/heading.h"
 #include "view/run.h"
 #include "view/text.h"
 #include "view/units.h"
@@ -73,22 +75,15 @@ uint32_t flame_colour(const struct flame_picture *p, const struct flame_block *b
         return change_colour(p, b);
     if (p->flame->colour == VIEW_FLAME_HEAT)
         return heat_colour(p, b);
-    double shade = (double)label->shade - FLAME_SHADES / 2;
-    return oklch(0.835 + 0.014 * shade, 0.088, p->modules.data[label->module].hue + 4 * shade);
+    double shade = (double)label->shade - (FLAME_SHADES - 1) / 2.0;
+    return oklch(0.835 + 0.014 * shade, 0.088, label->hue + 4 * shade);
 }
 
 /* --- words --- */
 
 void flame_weight_text(const struct flame_picture *p, uint64_t weight, struct buf *out)
 {
-    const struct analysis_metric *metric = p->flame->rows->weights->metric;
-    double value = (double)weight * metric->scale;
-    if (strcmp(metric->unit, "seconds") == 0)
-        buf_puts(out, view_units_seconds(value).text);
-    else if (strcmp(metric->unit, "bytes") == 0)
-        buf_puts(out, view_units_bytes(value).text);
-    else
-        buf_puts(out, view_units_count((uint64_t)value).text);
+    buf_puts(out, view_weight_text(p->flame->rows->weights->metric, weight).text);
 }
 
 /* Takes the buffer's content over as one more line. */
@@ -113,7 +108,8 @@ static void put_total(const struct flame_picture *p, struct analysis_weight w, s
 {
     const struct analysis_metric *metric = p->flame->rows->weights->metric;
     flame_weight_text(p, w.weight, b);
-    buf_printf(b, " %s%s", metric->name, strcmp(metric->unit, "seconds") == 0 ? " time" : "");
+    bool is_time = strcmp(metric->unit, "seconds") == 0 && strcmp(metric->name, "time") != 0;
+    buf_printf(b, " %s%s", metric->name, is_time ? " time" : "");
 }
 
 static void put_samples(struct buf *b, uint64_t samples)
@@ -125,7 +121,7 @@ static void put_created(const struct profile *profile, struct buf *b)
 {
     char created[VIEW_RUN_TIME_SIZE];
     view_run_created(profile, created);
-    if (strlen(created) >= 16 && created[10] == 'T')
+    if (profile_summary(profile)->header.created_ns && strlen(created) >= 16 && created[10] == 'T')
         buf_printf(b, "%.10s %.5s UTC", created, created + 11);
 }
 
@@ -155,8 +151,11 @@ static void put_run(const struct flame_picture *p, const struct analysis_weights
     put_total(p, total, b);
     buf_puts(b, ", ");
     put_samples(b, total.samples);
+    size_t len = b->len;
     buf_puts(b, ", ");
     put_created(w->profile, b);
+    if (b->len == len + 2)
+        b->len = len; /* not known */
 }
 
 static int fill_diff_facts(struct flame_picture *p)
@@ -177,8 +176,11 @@ static int fill_run_facts(struct flame_picture *p)
     buf_init(&b, LINE_BYTES_MAX);
     put_total(p, p->total, &b);
     int r = add_line(&p->facts, &b);
-    put_samples(&b, p->total.samples);
-    if (r == 0)
+    const struct analysis_metric *metric = p->flame->rows->weights->metric;
+    bool is_said = strcmp(metric->name, "samples") == 0 || profile_tables(profile)->counts;
+    if (!is_said)
+        put_samples(&b, p->total.samples);
+    if (r == 0 && b.len)
         r = add_line(&p->facts, &b);
     buf_puts(&b, "Python ");
     size_t before = b.len;
@@ -254,6 +256,11 @@ static int fill_notes(struct flame_picture *p)
     else
         put_sequence_folds(p, &b);
     int r = b.len ? add_line(&p->notes, &b) : 0;
+    if (profile_tables(f->rows->weights->profile)->counts) {
+        buf_puts(&b,
+                 "this file holds counts of calls and no stacks: who calls what is an estimate");
+        r = r < 0 ? r : add_line(&p->notes, &b);
+    }
     struct buf losses;
     buf_init(&losses, LINE_BYTES_MAX);
     view_run_losses(f->rows->weights->profile, f->rows->weights->damaged_chunks, &losses);

@@ -27,9 +27,9 @@ static void put_labels(FILE *out, const struct flame_picture *p)
 {
     fputs(",\"modules\":[", out);
     for (size_t i = 0; i < p->modules.len; i++) {
-        fputs(i ? ",[" : "[", out);
+        if (i)
+            putc(',', out);
         flame_put_json(out, p->modules.data[i].name);
-        fprintf(out, ",%u]", p->modules.data[i].hue);
     }
     putc(']', out);
     put_list(out, "files", p->files.data, p->files.len);
@@ -38,7 +38,8 @@ static void put_labels(FILE *out, const struct flame_picture *p)
         const struct flame_label *l = &p->labels.data[i];
         fputs(i ? ",\n[" : "\n[", out);
         flame_put_json(out, l->name);
-        fprintf(out, ",%d,%u,%u,%u,%u]", (int)l->kind, l->module, l->file, l->line, l->shade);
+        fprintf(out, ",%d,%u,%u,%u,%u,%u]", (int)l->kind, l->module, l->file, l->line, l->hue,
+                l->shade);
     }
     putc(']', out);
 }

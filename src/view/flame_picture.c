@@ -159,7 +159,8 @@ static bool has_many_processes(const struct analysis_weights *w)
 
 static const struct analysis_row *code_row(const struct view_flame *f, uint32_t row)
 {
-    return row < f->rows->count ? &f->rows->row[row] : &f->before->row[row - f->rows->count];
+    bool is_before = f->before && row >= f->rows->count;
+    return is_before ? &f->before->row[row - f->rows->count] : &f->rows->row[row];
 }
 
 static int make_label(struct making *m, uint32_t row, uint32_t *ret)
@@ -183,7 +184,9 @@ static int make_label(struct making *m, uint32_t row, uint32_t *ret)
         rc = intern_module(m, r->file, &label.module);
     if (rc < 0)
         return rc;
-    label.shade = hash_bytes(r->name.text, r->name.len) % FLAME_SHADES;
+    uint32_t hash = hash_bytes(r->name.text, r->name.len);
+    label.shade = hash % FLAME_SHADES;
+    label.hue = label.module ? m->p->modules.data[label.module].hue : hash / FLAME_SHADES % 360;
     label.name = harmless(r->name, m->name_limit, 3);
     return add_label(m, label, ret);
 }

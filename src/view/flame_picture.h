@@ -16,6 +16,7 @@ struct flame_label {
     char *name;            /* owned; escaped as for a terminal, and cut */
     uint32_t module, file; /* into modules and files; 0 is none */
     uint32_t line;
+    uint32_t hue;   /* its module's; its own where it has none */
     uint32_t shade; /* below FLAME_SHADES, by the name: tells a module's functions apart */
 };
 

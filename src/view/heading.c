@@ -8,7 +8,9 @@ enum { TEXT_MAX = 64 << 20 };
 
 bool view_is_too_short(const struct analysis_weights *weights)
 {
-    return weights->recorded_samples < VIEW_LEAST_SAMPLES;
+    /* what another tool found worth writing is worth showing */
+    return weights->recorded_samples < VIEW_LEAST_SAMPLES &&
+           !profile_meta_value(weights->profile, "import");
 }
 
 enum view_kind view_metric_kind(const struct analysis_metric *metric)
@@ -47,9 +49,30 @@ void view_heading_run(struct view_emit *e, const struct profile *profile)
     buf_release(&command);
 }
 
+/* A file of another tool: what it is, and how far its numbers go. */
+static void print_import(struct view_emit *e, const struct analysis_weights *w, const char *format)
+{
+    struct view_units_text total = view_weight_text(w->metric, w->total.weight);
+    if (w->exact)
+        view_emit_line(e, "%s %s in %s calls, exact (%s); call trees are estimated from them",
+                       w->metric->name, total.text, view_units_count(w->total.samples).text,
+                       format);
+    else if (profile_tables(w->profile)->counts)
+        view_emit_line(e, "%s %s (%s), by a call tree that is estimated from exact counts",
+                       w->metric->name, total.text, format);
+    else
+        view_emit_line(e, "%s %s (%s)", w->metric->name, total.text, format);
+}
+
 void view_heading_print(struct view_emit *e, const struct analysis_weights *w, double worst_error)
 {
     view_heading_run(e, w->profile);
+    const char *import = profile_meta_value(w->profile, "import");
+    if (import) {
+        print_import(e, w, import);
+        view_emit_line(e, "%s", "");
+        return;
+    }
     double hz = view_run_achieved_hz(w->profile);
     char rate[48] = "";
     if (hz > 0)

@@ -26,6 +26,8 @@ enum column {
     TOTAL_ERROR,
     SAMPLES,
     TOTAL_SAMPLES,
+    CALLS,
+    PRIMITIVE_CALLS,
     SPECIAL,
     TEXT_NAME,
     TEXT_WHERE,
@@ -38,6 +40,7 @@ struct printer {
     struct view_column columns[COLUMN_COUNT];
     enum column which[COLUMN_COUNT]; /* what stands in each of them */
     size_t column_count;
+    uint64_t calls, primitive_calls; /* of the row being printed, where they were counted */
     struct buf where;
 };
 
@@ -57,6 +60,9 @@ static void choose_columns(struct printer *p, bool with_error)
     enum view_column_place total = code ? VIEW_BOTH : VIEW_ONLY_DATA;
     enum view_column_place error = with_error ? VIEW_BOTH : VIEW_ONLY_DATA;
     bool is_path = by == ANALYSIS_BY_FILE;
+    bool counted = p->report->weights->exact &&
+                   (by == ANALYSIS_BY_FUNCTION || by == ANALYSIS_BY_LINE);
+    enum view_column_place samples = counted ? VIEW_ONLY_DATA : VIEW_BOTH;
 
     add_column(p, NAME, (struct view_column){"name", NULL, VIEW_NAME, VIEW_ONLY_DATA});
     add_column(p, FILE_, (struct view_column){"file", NULL, VIEW_PATH, VIEW_ONLY_DATA});
@@ -71,9 +77,14 @@ static void choose_columns(struct printer *p, bool with_error)
                (struct view_column){"total_percent", "total %", VIEW_PERCENT, total});
     add_column(p, TOTAL_ERROR,
                (struct view_column){"total_error_percent", NULL, VIEW_PERCENT, VIEW_ONLY_DATA});
-    add_column(p, SAMPLES, (struct view_column){"samples", "samples", VIEW_COUNT, VIEW_BOTH});
+    add_column(p, SAMPLES, (struct view_column){"samples", "samples", VIEW_COUNT, samples});
     add_column(p, TOTAL_SAMPLES,
                (struct view_column){"total_samples", NULL, VIEW_COUNT, VIEW_ONLY_DATA});
+    if (counted) {
+        add_column(p, CALLS, (struct view_column){"calls", "calls", VIEW_COUNT, VIEW_BOTH});
+        add_column(p, PRIMITIVE_CALLS,
+                   (struct view_column){"primitive_calls", "primitive", VIEW_COUNT, VIEW_BOTH});
+    }
     add_column(p, SPECIAL, (struct view_column){"special", NULL, VIEW_BOOL, VIEW_ONLY_DATA});
     if (!code)
         add_column(p, PID, (struct view_column){"pid", "pid", VIEW_ID, VIEW_BOTH});
@@ -109,6 +120,8 @@ static double share_of(const struct printer *p, struct analysis_weight w)
 
 static double error_of(const struct printer *p, struct analysis_weight w)
 {
+    if (p->report->weights->exact)
+        return 0;
     return analysis_share_error(share_of(p, w), p->report->weights->total.samples);
 }
 
@@ -156,6 +169,10 @@ static struct view_cell cell_of(struct printer *p, enum column which,
         return (struct view_cell){.count = self.samples};
     case TOTAL_SAMPLES:
         return (struct view_cell){.count = total.samples};
+    case CALLS:
+        return (struct view_cell){.count = p->calls};
+    case PRIMITIVE_CALLS:
+        return (struct view_cell){.count = p->primitive_calls};
     case SPECIAL:
         return (struct view_cell){.count = row->special};
     default:
@@ -186,6 +203,8 @@ static void print_edges(struct printer *p, uint32_t row, bool callers)
     for (size_t i = from; i < to; i++) {
         struct view_cell cells[COLUMN_COUNT];
         uint32_t other = callers ? edges[i].caller : edges[i].callee;
+        p->calls = edges[i].calls;
+        p->primitive_calls = edges[i].primitive_calls;
         fill_cells(p, &p->report->rows->row[other], edges[i].self, edges[i].total, cells);
         view_emit_sub_row(&p->emit, cells);
     }
@@ -201,6 +220,8 @@ static void print_table(struct printer *p, bool empty)
         uint32_t at = report->selection->row[i];
         const struct analysis_row *row = &report->rows->row[at];
         struct view_cell cells[COLUMN_COUNT];
+        p->calls = row->calls;
+        p->primitive_calls = row->primitive_calls;
         fill_cells(p, row, row->self, row->total, cells);
         view_emit_row_begin(&p->emit, cells);
         if (report->callers)
@@ -266,7 +287,8 @@ int view_report_print(const struct view_report *report, FILE *out, enum view_for
     struct printer p = {.report = report};
     bool too_short = view_is_too_short(report->weights);
     buf_init(&p.where, WHERE_MAX);
-    choose_columns(&p, report->weights->total.samples < SURE_SAMPLES || worst_error(&p) >= 1);
+    bool unsure = report->weights->total.samples < SURE_SAMPLES || worst_error(&p) >= 1;
+    choose_columns(&p, unsure && !report->weights->exact);
     view_emit_init(&p.emit, out, format, style);
     if (view_emit_json(&p.emit))
         print_facts(&p, view_emit_json(&p.emit), too_short);

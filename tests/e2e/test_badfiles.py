@@ -66,6 +66,7 @@ def test_foreign(tmp_path, content):
 
 
 def test_folder(tmp_path):
+    """An empty one; test_imports.py has those with something in them."""
     (tmp_path / "folder.pyro").mkdir()
     for command in READERS:
         one_line_error(pyrometer(*command, tmp_path / "folder.pyro"), 1)

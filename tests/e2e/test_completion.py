@@ -42,8 +42,6 @@ def shell_words(line):
 
 class Bash:
     PROGRAM = "bash"
-    # readline replaces only what stands behind these
-    whole = False
 
     def offers(self, script, line):
         words = shell_words(line)
@@ -56,7 +54,6 @@ class Bash:
 
 class Fish:
     PROGRAM = "fish"
-    whole = True
 
     def offers(self, script, line):
         done = subprocess.run(["fish", "--no-config", "-c", "source $argv[1]; complete -C $argv[2]", script, line], stdout=subprocess.PIPE,
@@ -68,26 +65,27 @@ class Fish:
 class Zsh:
     """What zsh would offer is only to be had on a terminal: the list that it prints is read."""
     PROGRAM = "zsh"
-    whole = False
+    # the quotes keep the marks out of the terminal's echo
+    START = ("fpath=(%s $fpath); LISTMAX=10000; autoload -Uz compinit; compinit -u -D; zstyle ':completion:*' verbose no;"
+             " mark() { print LIS''TED }; zle -N mark; bindkey '^T' list-choices; bindkey '^Y' mark; PROMPT='REA''DY'\n")
 
     def offers(self, script, line):
-        start = ("fpath=(%s $fpath); PROMPT='> '; LISTMAX=10000; autoload -Uz compinit; compinit -u -D; zstyle ':completion:*' list-packed no;"
-                 " zstyle ':completion:*' verbose no; bindkey '^X' list-choices; print READY\n" % os.path.dirname(script))
         with Terminal(["zsh", "-f", "-i"]) as terminal:
-            terminal.send(start)
-            terminal.read_until(r"READY\r?\n(?s:.)*> ")
-            terminal.send(line + "\x18")
-            terminal.read_until(re.escape(line.split()[-1]) + r"(?s:.)*")
-            shown = terminal.read_until(None)
-        shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r", "", shown)
-        return shown.split("\n", 1)[1].split() if "\n" in shown else []
+            terminal.send(self.START % os.path.dirname(script))
+            terminal.read_until("READY")
+            terminal.send(line + "\x14\x19")
+            shown = terminal.read_until("LISTED")
+        # the line as it is typed, the list, and the line once more
+        shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r|\a", " ", shown).partition("LISTED")[0]
+        listed = shown.partition(line.strip())[2]
+        return listed.rpartition("pyrometer")[0].split()
 
 
 class Terminal:
     def __init__(self, command):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.environ.update(TERM="vt100", COLUMNS="200", LINES="200")
+            os.environ.update(TERM="xterm", COLUMNS="200", LINES="200")
             os.execvp(command[0], command)
 
     def __enter__(self):
@@ -102,15 +100,12 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def read_until(self, pattern):
-        """What it printed until the pattern came, or, without one, until it was silent for a second."""
+        """What it printed until the pattern came."""
         text, end = "", time.monotonic() + 60
         while time.monotonic() < end:
-            ready = select.select([self.fd], [], [], 1.0)[0]
-            if not ready and pattern is None:
-                return text
-            if ready:
+            if select.select([self.fd], [], [], 1.0)[0]:
                 text += os.read(self.fd, 65536).decode("utf-8", "replace")
-            if pattern is not None and re.search(pattern, text):
+            if pattern in text:
                 return text
         raise AssertionError("the shell did not answer: %r" % text[-500:])
 
@@ -128,11 +123,7 @@ def offers(request, tmp_path_factory):
     script = tmp_path_factory.mktemp(request.param) / FILES[request.param]
     subprocess.run([sys.executable, ROOT / "tools/gen_completion.py", request.param, script, *PAGES], check=True)
 
-    def ask(line):
-        return shell.offers(str(script), line)
-
-    ask.whole = shell.whole
-    return ask
+    return lambda line: shell.offers(str(script), line)
 
 
 def test_commands(offers):
@@ -183,7 +174,8 @@ def test_process(offers):
     assert any(me in word for word in offers("pyrometer dump " + me[:-1]))
 
 
-def test_no_recordings_yet(offers, virgin):
+def test_no_recordings_yet(offers, folder):
+    (folder / ".pyrometer").mkdir()
     assert not set(offers("pyrometer report ")) & set(RUNS)
 
 

@@ -140,3 +140,9 @@ def test_file_says_what_it_is(path):
 def test_zstd_in_one_file():
     users = [short(s) for s in SOURCES if re.search(r"#\s*include\s+<zstd", open(s, encoding="utf-8").read())]
     assert len(users) <= 1, users
+
+
+def test_zlib_in_few_files():
+    """The zip reader, and whoever writes gzip."""
+    users = {short(s) for s in SOURCES if re.search(r"#\s*include\s+<zlib", open(s, encoding="utf-8").read())}
+    assert users <= {"src/base/zip.c", "src/export/gzip.c"}, users

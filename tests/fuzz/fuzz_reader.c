@@ -89,7 +89,17 @@ static int on_samples(void *ctx, const struct record_sample *s, size_t n)
     return 0;
 }
 
+static int on_source(void *ctx, const struct record_source *s)
+{
+    (void)ctx;
+    require(s->path < FORMAT_MAX_IDS && s->text_len <= FORMAT_MAX_STRING_BYTES);
+    require(!(s->flags & RECORD_SOURCE_TEXT) == !s->text);
+    touch(s->text, s->text_len);
+    return 0;
+}
+
 static const struct format_visitor visitor = {
+    .source = on_source,
     .meta = on_meta,
     .string = on_string,
     .code = on_code,

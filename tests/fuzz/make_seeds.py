@@ -76,16 +76,17 @@ PROCESSES = (5, numbers(1, 77, 1, 1, 1, 4, 5, 0) + numbers(2, 79, 77, 2, 2, 0, 5
 THREADS = (6, numbers(1, 1, 78, 3, 2**47, 0, 6) + numbers(2, 1, 80, 0, 2**47 + 8, 1, 9), 2)
 SAMPLES = (7, sample(3, 1, 2, 1000, 10**6) + sample(3, None, 1, 0, 10**6, 5) + sample(4, 2, -3, -500, 10**6)
            + sample(8, 1, 4, 10**6, 10**6, 1000), 4)
+SOURCES = (23, numbers(2, 3, 7, 10**18, 2**63) + text("x = 1\n") + numbers(3, 8, 9, 0, 0), 2)
 STATS = (8, text("samples") + varint(1007) + text("ticks_taken") + varint(900), 2)
 END = (9, b"", 0)
-WHOLE = [META, STRINGS, CODES, STACKS, PROCESSES, THREADS, SAMPLES, STATS, END]
+WHOLE = [META, STRINGS, CODES, STACKS, PROCESSES, THREADS, SOURCES, SAMPLES, STATS, END]
 
 
 def profiles():
     put("reader", "whole", header() + chunks(*WHOLE))
     put("reader", "torn", (header() + chunks(*WHOLE))[:-50])
     put("reader", "newer", header(major=2) + chunks(*WHOLE))
-    put("reader", "unknown-kind", header(minor=7) + chunks(META, (99, b"later", 1), (23, b"x", 1), END))
+    put("reader", "unknown-kind", header(minor=7) + chunks(META, (99, b"later", 1), (24, b"x", 1), END))
     put("reader", "gap", header() + chunk(2, 3, STRINGS[1], 6) + b"noise" + chunk(7, 5, SAMPLES[1], 4))
     for kind, payload, records in WHOLE[:-1]:
         put("reader", "only-%d" % kind, header() + chunk(kind, 0, payload, records))

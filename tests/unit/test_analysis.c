@@ -445,8 +445,8 @@ static void test_report(void **state ATTR_UNUSED)
     assert_non_null(strstr(got, "fact               /srv/app.py:10\n"));
     free(got);
     got = print_report(&m, VIEW_JSON);
-    assert_non_null(strstr(got, "\"metric\":\"wall\",\"unit\":\"seconds\",\"by\":\"function\","
-                                "\"total\":0.258,\"samples\":258,"));
+    assert_non_null(strstr(got, "\"metric\":\"wall\",\"unit\":\"seconds\",\"total\":0.258,"
+                                "\"samples\":258,\"too_short\":false,\"by\":\"function\","));
     free(got);
     unmake(&m);
     profile_free(p);

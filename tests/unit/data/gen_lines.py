@@ -1,4 +1,4 @@
-"""Writes line tables of this very interpreter and the lines they mean: data for test_lines.c.
+"""Writes line tables of this very interpreter and the lines they mean: data for test_linetables.c.
 
     for v in 3.8 3.9 3.10 3.11 3.12 3.13; do python$v gen_lines.py > lines_$v.txt; done
 
