@@ -3,6 +3,7 @@
 #include "cmd/cmd.h"
 #include "cmd/recording.h"
 #include "cmd/refusal.h"
+#include "remote/remote.h"
 
 int cmd_attach(int argc, char **argv)
 {
@@ -25,6 +26,11 @@ int cmd_attach(int argc, char **argv)
     int status = cmd_parse_pid(argv[first], &pid);
     if (status)
         return status;
+    struct remote *probe = NULL; /* before anything is made for a process that cannot be read */
+    int probed = remote_open(NULL, pid, &probe);
+    remote_close(probe);
+    if (probed < 0)
+        return cmd_process_refused(pid, probed);
     struct record_options o;
     status = cmd_recording_begin(&r, &o);
     if (status == 0) {

@@ -42,6 +42,8 @@ static void append_printable(struct buf *line, const char *text)
 
 /* The line leaves in one write, so that lines of several processes do not mix. */
 static void speak(const char *command, const char *kind, const char *fmt, va_list args)
+    ATTR_PRINTF(3, 0);
+static void speak(const char *command, const char *kind, const char *fmt, va_list args)
 {
     char *message = NULL;
     if (vasprintf(&message, fmt, args) < 0)

@@ -296,7 +296,8 @@ static inline bool get_sample(struct cursor *c, struct codec_sample_state *state
     uint8_t head = get_u8(c);
     ret->state = head & RECORD_STATE_MASK;
     ret->thread = head & HEAD_SAME_THREAD ? state->thread : get_id(c);
-    uint64_t stack = state->stack + (uint64_t)get_svarint(c); /* below zero wraps past the maximum */
+    /* unsigned: what is below zero wraps past the maximum */
+    uint64_t stack = state->stack + (uint64_t)get_svarint(c);
     ret->start_ns = state->end_ns + (uint64_t)get_svarint(c);
     ret->duration_ns = get_varint(c);
     ret->count = head & HEAD_COUNT ? get_u32(c) : 1;

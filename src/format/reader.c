@@ -82,8 +82,8 @@ static bool is_decoded(unsigned kind)
 
 /* May this frame be taken at its word? Checksums are verified when a chunk is decoded, for opening
  * must be quick; but where a false header would go unnoticed until then, or forever, it is done at
- * once: its successor does not begin where it says it ends, its number is not the next one, or it is
- * of a kind that a reader may pass over. */
+ * once: its successor does not begin where it says it ends, its number is not the next one, or it
+ * is of a kind that a reader may pass over. */
 static bool is_credible(const struct format_reader *r, uint64_t at,
                         const struct format_chunk_header *h, uint32_t expected)
 {

@@ -224,9 +224,9 @@ static uint32_t code_id(struct target *t, uint32_t index)
         if (!c) /* replaced meanwhile */
             return RECORD_CODE_UNKNOWN;
         struct record_code code = {
-            .name = format_writer_string(w, c->name, strlen(c->name)),
-            .qualname = format_writer_string(w, c->qualname, strlen(c->qualname)),
-            .file = format_writer_string(w, c->file, strlen(c->file)),
+            .name = format_writer_string(w, c->name, c->name_len),
+            .qualname = format_writer_string(w, c->qualname, c->qualname_len),
+            .file = format_writer_string(w, c->file, c->file_len),
             .first_line = c->first_line,
         };
         *id = intern_code(t->shared, &code);

@@ -8,6 +8,7 @@ struct remote_code {
     char *name;     /* owned, UTF-8, NUL-terminated; never NULL */
     char *qualname; /* "" where the version has none */
     char *file;
+    size_t name_len, qualname_len, file_len; /* they may hold NULs inside */
     uint32_t first_line;
     uint8_t *lines; /* the raw line table; owned; NULL if it could not be read */
     uint32_t lines_len;

@@ -120,9 +120,10 @@ static int read_code(const struct remote *r, uint64_t addr, struct code_print *r
         return E_NOMEM;
     c->first_line = print.first_line;
     c->encoding = r->layout.lines;
-    c->name = object_read_str(r, print.name, MAX_NAME_BYTES);
-    c->file = object_read_str(r, print.file, MAX_NAME_BYTES);
-    c->qualname = print.qualname ? object_read_str(r, print.qualname, MAX_NAME_BYTES) : NULL;
+    c->name = object_read_text(r, print.name, MAX_NAME_BYTES, &c->name_len);
+    c->file = object_read_text(r, print.file, MAX_NAME_BYTES, &c->file_len);
+    if (print.qualname)
+        c->qualname = object_read_text(r, print.qualname, MAX_NAME_BYTES, &c->qualname_len);
     if (!c->qualname)
         c->qualname = empty_text();
     if (!c->file)

@@ -144,5 +144,7 @@ void codes_release(struct remote *r);
 
 /* A Python str as UTF-8, cut at `max` bytes; owned by the caller; NULL if it is none. */
 char *object_read_str(const struct remote *r, uint64_t addr, size_t max);
+/* The same with its length: a str may hold NULs. */
+char *object_read_text(const struct remote *r, uint64_t addr, size_t max, size_t *ret_len);
 
 #endif

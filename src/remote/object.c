@@ -135,16 +135,17 @@ void object_put_utf8(struct buf *b, uint32_t c)
     }
 }
 
-static char *to_utf8(const uint8_t *data, size_t count, unsigned kind)
+static char *to_utf8(const uint8_t *data, size_t count, unsigned kind, size_t *ret_len)
 {
     struct buf b;
     buf_init(&b, count * 4 + 1);
     for (size_t i = 0; i < count; i++)
         object_put_utf8(&b, char_at(data, i, kind));
+    *ret_len = b.len;
     return buf_detach(&b);
 }
 
-char *object_read_str(const struct remote *r, uint64_t addr, size_t max)
+char *object_read_text(const struct remote *r, uint64_t addr, size_t max, size_t *ret_len)
 {
     struct text t;
     if (read_text_head(r, addr, &t) < 0)
@@ -153,9 +154,15 @@ char *object_read_str(const struct remote *r, uint64_t addr, size_t max)
     uint8_t *data = malloc(count * t.kind + 1);
     char *text = NULL;
     if (data && (count == 0 || mem_read(&r->mem, t.data, data, count * t.kind) == 0))
-        text = to_utf8(data, count, t.kind);
+        text = to_utf8(data, count, t.kind, ret_len);
     free(data);
     return text;
+}
+
+char *object_read_str(const struct remote *r, uint64_t addr, size_t max)
+{
+    size_t len;
+    return object_read_text(r, addr, max, &len);
 }
 
 int object_read_chars(const struct remote *r, uint64_t addr, uint32_t *dst, size_t max,

@@ -124,7 +124,7 @@ static void derive(struct pylayout *l)
 }
 
 /* What the readers copy before they look into it must fit their buffers: code objects 256 bytes
- * (CODE_CHECK_BYTES), heads of str 64 (dict.c), heads of types type.size, objects' own heads little. */
+ * (CODE_CHECK_BYTES in codes.c), heads of str 64 (dict.c), heads of types type.size (object.c). */
 enum { MAX_CODE_END = 256, MAX_STR_HEAD = 64, MAX_OBJECT_HEAD = 64 };
 
 static bool fits_buffers(const struct pylayout *l)

@@ -6,11 +6,13 @@ TEST_STACK is the built unit test of that name, which writes the images of its i
 seeds for the walker. Profile files are written here with zero checksums: the fuzzers seal them.
 """
 import glob
+import io
 import os
 import shutil
 import struct
 import subprocess
 import sys
+import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DATA = os.path.join(HERE, os.pardir, "unit", "data")
@@ -151,14 +153,29 @@ def debug_offsets():
             put("debug_offsets", os.path.basename(path), f.read())
 
 
+def zips():
+    """The length of the name, the name, the archive."""
+    def archive(method, comment=b""):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", method) as z:
+            for name, content in (("a/__init__.py", ""), ("a/b.py", "x = 1\n" * 50)):
+                z.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, method)
+            z.comment = comment
+        return out.getvalue()
+    for name, content in (("stored", archive(zipfile.ZIP_STORED)), ("deflated", archive(zipfile.ZIP_DEFLATED)),
+                          ("zipapp", b"#!/usr/bin/python3\n" + archive(zipfile.ZIP_DEFLATED, b"a comment"))):
+        put("zip", name, b"\x06a/b.py" + content)
+
+
 def main():
-    for fuzzer in ("reader", "profile", "elf", "maps", "lines", "debug_offsets"):
+    for fuzzer in ("reader", "profile", "elf", "maps", "lines", "debug_offsets", "zip"):
         shutil.rmtree(os.path.join(CORPUS, fuzzer), ignore_errors=True)
     profiles()
     elf()
     maps()
     lines()
     debug_offsets()
+    zips()
     if len(sys.argv) > 1:
         folder = os.path.join(CORPUS, "walker")
         shutil.rmtree(folder, ignore_errors=True)
