@@ -12,9 +12,9 @@
 enum { JSON_MAX_DEPTH = 32 };
 
 struct json {
-    FILE *out;                        /* borrowed */
+    FILE *out; /* borrowed */
     int depth;
-    bool has_items[JSON_MAX_DEPTH];   /* at each depth: a comma is due before the next */
+    bool has_items[JSON_MAX_DEPTH]; /* at each depth: a comma is due before the next */
     bool after_key;
 };
 

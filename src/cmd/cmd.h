@@ -30,7 +30,7 @@ enum cmd_status {
     X(attach, cmd_attach, "record", "record a program that already runs")                          \
     X(dump, cmd_dump, "record", "print every thread's stack, now")                                 \
     X(report, cmd_report, "look", "where the time went, as a table")                               \
-    X(flame, cmd_flame, "look", "where the time went, as a flame graph")                          \
+    X(flame, cmd_flame, "look", "where the time went, as a flame graph")                           \
     X(lines, cmd_lines, "look", "the source, with what was seen of each line beside it")           \
     X(diff, cmd_diff, "look", "two runs side by side, with what changed")                          \
     X(export, cmd_export, "look", "write a recording in another tool's format")                    \
@@ -66,11 +66,11 @@ enum cmd_option_kind {
 };
 
 struct cmd_option {
-    const char *name;   /* long name without the dashes; NULL ends the table */
-    char letter;        /* short form, or 0 */
+    const char *name; /* long name without the dashes; NULL ends the table */
+    char letter;      /* short form, or 0 */
     enum cmd_option_kind kind;
     void *target;
-    bool *given;        /* set to true if the option was used; may be NULL */
+    bool *given; /* set to true if the option was used; may be NULL */
 };
 
 /* Parses options until the first operand ("stop_at_operand", for `run`: everything after belongs to

@@ -41,9 +41,10 @@ int cmd_process_refused(pid_t pid, int code)
         rights_explain(pid, reason, sizeof reason);
         return cmd_fail(CMD_FAILED, "no right to read process %d: %s", (int)pid, reason);
     case E_VERSION:
-        return cmd_fail(CMD_FAILED,
-                        "process %d runs a CPython that is not supported: 3.8 to 3.15 with a GIL are",
-                        (int)pid);
+        return cmd_fail(
+            CMD_FAILED,
+            "process %d runs a CPython that is not supported: 3.8 to 3.15 with a GIL are",
+            (int)pid);
     default:
         return cmd_fail(CMD_FAILED, "cannot read process %d: %s", (int)pid, err_text(code));
     }

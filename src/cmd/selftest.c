@@ -207,11 +207,11 @@ static void check_sampling(struct selftest *s, const struct profile *p, const ch
     double rate = view_run_achieved_hz(p);
     double samples = view_run_stat(p, RECORD_STAT_SAMPLES);
     double marked = view_run_stat(p, RECORD_STAT_SAMPLES_MARKED);
-    double cpu = view_run_stat(p, RECORD_STAT_SAMPLER_CPU_NS) +
-                 view_run_stat(p, RECORD_STAT_WRITER_CPU_NS);
+    double cpu =
+        view_run_stat(p, RECORD_STAT_SAMPLER_CPU_NS) + view_run_stat(p, RECORD_STAT_WRITER_CPU_NS);
     verdict(s, rate > 0.2 * wanted,
-            "%s: rate %.0f of %.0f looks a second, %.1f µs of our CPU each, %.2f %% kept as moving", label,
-            rate, wanted, samples > 0 ? cpu / 1000 / samples : 0,
+            "%s: rate %.0f of %.0f looks a second, %.1f µs of our CPU each, %.2f %% kept as moving",
+            label, rate, wanted, samples > 0 ? cpu / 1000 / samples : 0,
             samples > 0 ? 100 * marked / samples : 0);
 }
 
@@ -255,9 +255,8 @@ static void check_interpreter(struct selftest *s, const char *python, const char
 static void check_rights(struct selftest *s)
 {
     char text[64];
-    int scope = io_read_text("/proc/sys/kernel/yama/ptrace_scope", text, sizeof text) > 0
-                    ? atoi(text)
-                    : 0;
+    int scope =
+        io_read_text("/proc/sys/kernel/yama/ptrace_scope", text, sizeof text) > 0 ? atoi(text) : 0;
     if (geteuid() == 0)
         verdict(s, true, "rights: root, any process of this machine can be read");
     else if (scope == 0)

@@ -44,9 +44,10 @@ struct record_process {
     uint32_t id;
     uint32_t pid;
     uint32_t parent_pid;
-    uint32_t kind;           /* enum record_process_kind */
-    uint32_t command;        /* string id: arguments joined by spaces */
-    uint32_t python_version; /* string id: "3.11.7", or "3.11" where the micro version is not known */
+    uint32_t kind;    /* enum record_process_kind */
+    uint32_t command; /* string id: arguments joined by spaces */
+    uint32_t
+        python_version; /* string id: "3.11.7", or "3.11" where the micro version is not known */
     uint64_t start_ns;
     uint64_t end_ns;
 };

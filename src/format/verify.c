@@ -111,9 +111,15 @@ static int census_stat(void *ctx, enum record_stat stat, uint64_t value)
 }
 
 static const struct format_visitor census_visitor = {
-    .meta = census_meta,       .string = census_string,   .code = census_code,
-    .stack = census_stack,     .process = census_process, .thread = census_thread,
-    .samples = census_samples, .stat = census_stat,       .source = census_source,
+    .meta = census_meta,
+    .string = census_string,
+    .code = census_code,
+    .stack = census_stack,
+    .process = census_process,
+    .thread = census_thread,
+    .samples = census_samples,
+    .stat = census_stat,
+    .source = census_source,
 };
 
 static bool checksum_holds(const struct format_reader *r, size_t index)

@@ -7,11 +7,11 @@
 struct format_verdict {
     struct format_summary summary;
     uint32_t checked_chunks;
-    uint32_t bad_checksums;  /* chunks whose bytes changed */
-    uint32_t bad_contents;   /* chunks whose checksum holds but whose records do not decode */
-    uint64_t dangling_refs;  /* records that name an id nobody defined */
+    uint32_t bad_checksums; /* chunks whose bytes changed */
+    uint32_t bad_contents;  /* chunks whose checksum holds but whose records do not decode */
+    uint64_t dangling_refs; /* records that name an id nobody defined */
     uint64_t records;
-    uint64_t samples;        /* counting every sample of a run */
+    uint64_t samples; /* counting every sample of a run */
 };
 
 /* Checks every chunk; 0 with the verdict filled in even if the file is damaged. */

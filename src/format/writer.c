@@ -121,8 +121,7 @@ static void fail(struct format_writer *w, int error)
 static struct buf *next_record(struct format_writer *w, enum pending kind, uint32_t id)
 {
     struct buf *b = &w->pending[kind];
-    bool has_first_id =
-        kind == PENDING_STRINGS || kind == PENDING_CODES || kind == PENDING_STACKS;
+    bool has_first_id = kind == PENDING_STRINGS || kind == PENDING_CODES || kind == PENDING_STACKS;
     if (w->records[kind] == 0 && has_first_id)
         buf_put_varint(b, id);
     w->records[kind]++;

@@ -14,7 +14,7 @@
 struct format_writer;
 
 struct format_writer_options {
-    bool force;               /* may replace an existing file */
+    bool force; /* may replace an existing file */
     uint8_t run_id[16];
     uint64_t clock_origin_ns; /* CLOCK_MONOTONIC; every time below is relative to it */
 };

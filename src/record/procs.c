@@ -17,12 +17,12 @@ enum {
     MAX_COMMAND_BYTES = 64 << 10,
     MAX_NEW_PIDS = 4096, /* beyond that a whole scan is cheaper */
 };
-#define FIRST_PROBE_NS (2 * NS_PER_MS)   /* lets fork + exec get to the exec */
-#define RETRY_NS       (2 * NS_PER_MS)   /* an interpreter that is starting */
-#define LATER_NS       (5 * NS_PER_MS)   /* has it become another program? */
-#define REPROBE_NS     (NS_PER_SEC / 2)  /* has it loaded an interpreter meanwhile? */
-#define SCAN_NS        (NS_PER_SEC)      /* safety net for births that were missed */
-#define BIRTHS_NS      (NS_PER_MS / 4)   /* births are looked for no more often than this */
+#define FIRST_PROBE_NS (2 * NS_PER_MS)  /* lets fork + exec get to the exec */
+#define RETRY_NS       (2 * NS_PER_MS)  /* an interpreter that is starting */
+#define LATER_NS       (5 * NS_PER_MS)  /* has it become another program? */
+#define REPROBE_NS     (NS_PER_SEC / 2) /* has it loaded an interpreter meanwhile? */
+#define SCAN_NS        (NS_PER_SEC)     /* safety net for births that were missed */
+#define BIRTHS_NS      (NS_PER_MS / 4)  /* births are looked for no more often than this */
 
 /* Which program a process runs: tells exec. */
 struct image {
@@ -34,7 +34,7 @@ struct proc {
     struct record_process record;
     struct target *target; /* while it is being sampled */
     struct image image;
-    bool named;            /* its command line has been read */
+    bool named; /* its command line has been read */
     bool gone;
     bool was_python;
     uint64_t born_ns, probe_ns, full_probe_ns;
@@ -46,11 +46,11 @@ struct procs {
     bool adopt;
     struct remote_finder *finder;
     int loadavg_fd;
-    uint64_t last_pid; /* youngest number seen */
+    uint64_t last_pid;  /* youngest number seen */
     uint64_t births_ns; /* when it was looked at */
     uint64_t scan_ns;
     uint32_t next_id;
-    VEC(struct proc *) list;  /* those alive, as far as we know */
+    VEC(struct proc *) list;                        /* those alive, as far as we know */
     uint64_t ended[RECORD_PROCESS_UNSUPPORTED + 1]; /* by kind */
 };
 
@@ -376,7 +376,8 @@ int procs_add_open(struct procs *p, struct remote *remote, uint64_t now_ns)
     }
     c->image = image_of(remote_pid(remote));
     rc = begin_sampling(p, c, remote);
-    for (int generation = 0; generation < 8; generation++) { /* descendants, whatever their numbers */
+    for (int generation = 0; generation < 8;
+         generation++) { /* descendants, whatever their numbers */
         size_t before = p->list.len;
         scan_all(p, now_ns);
         if (p->list.len == before)

@@ -19,18 +19,18 @@ struct record_options {
     bool force;       /* may replace it */
     uint8_t run_id[16];
     double hz;
-    double seconds;    /* stop recording after this; 0: to the end */
-    char *const *argv; /* record_run: the command, NULL-terminated */
-    pid_t pid;         /* record_attach: the target */
-    const char *version; /* ours, for the file */
+    double seconds;       /* stop recording after this; 0: to the end */
+    char *const *argv;    /* record_run: the command, NULL-terminated */
+    pid_t pid;            /* record_attach: the target */
+    const char *version;  /* ours, for the file */
     bool unsafe_no_check; /* test seam: believe every stack */
 };
 
 struct record_result {
-    int exit_status;      /* record_run: as a shell would see it; 127 not found, 126 not executable */
-    int exec_error;       /* errno if the command could not be started, else 0 */
-    int write_error;      /* E_ code if the recording is not complete, else 0 */
-    bool interrupted;     /* record_attach: ended by a signal to us */
+    int exit_status;  /* record_run: as a shell would see it; 127 not found, 126 not executable */
+    int exec_error;   /* errno if the command could not be started, else 0 */
+    int write_error;  /* E_ code if the recording is not complete, else 0 */
+    bool interrupted; /* record_attach: ended by a signal to us */
     struct record_stats stats;
 };
 

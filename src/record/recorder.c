@@ -10,17 +10,17 @@
 
 #include <errno.h>
 #include <math.h>
-#include <sys/prctl.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define FLUSH_NS      (NS_PER_SEC / 2)      /* what a crash of ours can lose */
-#define MAX_SLEEP_NS  (50 * NS_PER_MS)      /* so that a signal between check and sleep waits little */
-#define SPIN_BELOW_NS (20 * NS_PER_US)      /* shorter pauses than this cannot be slept */
+#define FLUSH_NS      (NS_PER_SEC / 2) /* what a crash of ours can lose */
+#define MAX_SLEEP_NS  (50 * NS_PER_MS) /* so that a signal between check and sleep waits little */
+#define SPIN_BELOW_NS (20 * NS_PER_US) /* shorter pauses than this cannot be slept */
 #define MAX_GAP_NS    (100 * NS_PER_MS)
-#define SLICE_NS      (100 * NS_PER_US)     /* the shortest turn the kernel grants */
+#define SLICE_NS      (100 * NS_PER_US) /* the shortest turn the kernel grants */
 
 struct recorder {
     const struct record_options *options;
@@ -30,8 +30,8 @@ struct recorder {
     struct record_stats stats;
     struct record_result result;
     pid_t root;
-    bool child;        /* root is our child: we reap it */
-    bool done;         /* the program has ended */
+    bool child; /* root is our child: we reap it */
+    bool done;  /* the program has ended */
     uint64_t start_ns, first_tick_ns, last_tick_ns, flush_ns;
     uint64_t cpu_start_ns;
     uint64_t sources_cpu_ns; /* of the thread that reads sources */
@@ -63,8 +63,7 @@ static void reap(struct recorder *r)
         if (pid != r->root)
             continue;
         r->done = true;
-        r->result.exit_status =
-            WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        r->result.exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         r->stats.value[RECORD_STAT_ELAPSED_NS] = now - r->start_ns;
         r->stats.value[RECORD_STAT_EXIT_STATUS] = (uint64_t)r->result.exit_status;
     }

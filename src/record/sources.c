@@ -18,7 +18,8 @@
 #include <sys/syscall.h>
 
 #define FINISH_WAIT_NS                                                                             \
-    (2 * NS_PER_SEC) /* a disk that hangs does not hold up the end for longer                      \
+    (2 *                                                                                           \
+     NS_PER_SEC) /* a disk that hangs does not hold up the end for longer                      \
                       */
 /* Code may be registered a moment after it first runs: asked at once, then later and later. */
 #define ASK_AGAIN_NS (50 * NS_PER_MS)

@@ -15,14 +15,15 @@
 
 enum {
     MAX_THREAD_NAME = 256,
-    QUIET_CHECK_THREADS = 4,   /* with more threads than this, sleeping ones are told apart first */
+    QUIET_CHECK_THREADS = 4, /* with more threads than this, sleeping ones are told apart first */
 };
 #define LIST_CHECK_NS   (NS_PER_MS / 4)  /* new threads are looked for no more often than this */
 #define LIST_REFRESH_NS (16 * NS_PER_MS) /* and the whole list is read anew this often at least */
 /* Names are given after a thread has started: ask soon, then seldom. */
 #define NAME_FIRST_NS (20 * NS_PER_MS)
 #define NAME_MAX_NS   (10 * NS_PER_SEC)
-#define STATE_MIN_NS  (50 * NS_PER_US) /* above 20 kHz the state is asked for less often than the stack */
+#define STATE_MIN_NS                                                                               \
+    (50 * NS_PER_US) /* above 20 kHz the state is asked for less often than the stack */
 
 struct track {
     uint32_t serial; /* of the remote thread */
@@ -33,7 +34,7 @@ struct track {
     uint64_t last_ns;    /* of the last sample */
     uint64_t state_ns;   /* when `os_state` was read */
     unsigned os_state;
-    bool asleep;          /* blocked when last looked at: worth the cheap question first */
+    bool asleep;              /* blocked when last looked at: worth the cheap question first */
     struct record_sample run; /* count 0: none */
     uint64_t name_due_ns, name_wait_ns;
     char name[MAX_THREAD_NAME];
@@ -41,13 +42,13 @@ struct track {
 
 struct target {
     struct target_shared *shared;
-    struct remote *remote; /* owned */
+    struct remote *remote;       /* owned */
     struct sources_place *place; /* owned; NULL if its files cannot be had */
     uint32_t process;
     VEC(struct track *) tracks; /* in the order of the remote's threads */
     VEC(uint32_t) code_ids;     /* remote code index -> file id, 0 = not yet */
-    uint64_t list_ns;    /* when the thread list was last known to be good */
-    uint64_t refresh_ns; /* when it was last read; 0: read it now */
+    uint64_t list_ns;           /* when the thread list was last known to be good */
+    uint64_t refresh_ns;        /* when it was last read; 0: read it now */
 };
 
 /* ---- code objects of all processes, once each ---- */

@@ -15,11 +15,11 @@ struct target_shared {
     struct record_stats *stats;   /* borrowed */
     uint64_t origin_ns;           /* of the file's clock */
     uint64_t period_ns;
-    uint64_t max_gap_ns;          /* a longer pause between looks is a hole, not a long sample */
-    uint32_t next_thread;         /* next id to give out */
+    uint64_t max_gap_ns;  /* a longer pause between looks is a hole, not a long sample */
+    uint32_t next_thread; /* next id to give out */
     uint32_t moving_code, unreadable_code; /* ids of the pseudo-frames */
-    struct code_ids *codes;       /* code objects by content; owned */
-    struct sources *sources;      /* borrowed; NULL: sources are not kept */
+    struct code_ids *codes;                /* code objects by content; owned */
+    struct sources *sources;               /* borrowed; NULL: sources are not kept */
     bool unsafe;
 };
 

@@ -15,7 +15,7 @@
 enum {
     MAX_NAME_BYTES = 64 << 10,
     MAX_LINE_TABLE_BYTES = 8 << 20,
-    YOUNG_CHECKS = 64,    /* an entry confirmed less often is checked at every sample */
+    YOUNG_CHECKS = 64, /* an entry confirmed less often is checked at every sample */
     LINE_MEMO_SLOTS = 8192,
 };
 #define OLD_CHECK_INTERVAL_NS (10 * NS_PER_MS)
@@ -221,7 +221,8 @@ size_t codes_plan_check(struct remote *r, const walked_vec *stack, uint64_t now_
         if (at == IDXMAP_NONE || r->entries.data[at].index == UINT32_MAX)
             continue;
         struct code_entry *e = &r->entries.data[at];
-        if (!due(e, now_ns) || (count && checks[count - 1].entry == at)) /* recursion: once will do */
+        if (!due(e, now_ns) ||
+            (count && checks[count - 1].entry == at)) /* recursion: once will do */
             continue;
         checks[count].entry = at;
         ranges[CODE_RANGES * count] = (struct iovec){(void *)(uintptr_t)addr, window_bytes(r)};

@@ -2,7 +2,7 @@
 
 enum {
     VOTES_NEEDED = 5,
-    VOTES_KNOWN = 255,      /* marks a known edge */
+    VOTES_KNOWN = 255,        /* marks a known edge */
     ROUNDS_PER_HALVING = 256, /* old votes lose half their weight in so many samples */
 };
 

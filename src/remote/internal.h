@@ -55,11 +55,11 @@ struct chunk {
 struct thread {
     struct remote_thread pub;
     uint64_t interp;
-    uint64_t gil;      /* address of the GIL structure, 0 if not known */
-    bool seen;         /* during a refresh */
+    uint64_t gil; /* address of the GIL structure, 0 if not known */
+    bool seen;    /* during a refresh */
 
-    uint64_t cframe;   /* predicted (3.11, 3.12) */
-    uint64_t top;      /* predicted top of the data stack */
+    uint64_t cframe;            /* predicted (3.11, 3.12) */
+    uint64_t top;               /* predicted top of the data stack */
     VEC(struct chunk) chunks;   /* newest first */
     VEC(struct region) regions; /* the plan beyond the fixed head */
     size_t last_hit;            /* region that served the last lookup */
@@ -68,17 +68,17 @@ struct thread {
     uint8_t *copy;              /* what a look brought; owned */
     size_t copy_cap;
 
-    uint64_t base;              /* address of the outermost frame, by the majority of the looks */
-    unsigned base_votes;        /* how many more looks have shown it than not, lately */
-    struct walked voter;        /* running frame of the last look that voted */
-    bool plain_base;            /* some look ended at a frame that is no generator's */
-    walked_vec now, before;     /* this look, the one before */
-    walked_vec accepted;        /* the last sample's */
-    bool holds_gil, gil_known;  /* as of the last look */
-    frame_vec frames;           /* resolved, of the last sample given out */
+    uint64_t base;             /* address of the outermost frame, by the majority of the looks */
+    unsigned base_votes;       /* how many more looks have shown it than not, lately */
+    struct walked voter;       /* running frame of the last look that voted */
+    bool plain_base;           /* some look ended at a frame that is no generator's */
+    walked_vec now, before;    /* this look, the one before */
+    walked_vec accepted;       /* the last sample's */
+    bool holds_gil, gil_known; /* as of the last look */
+    frame_vec frames;          /* resolved, of the last sample given out */
     frame_vec spare_frames;
     bool accepted_damaged;
-    uint64_t check_ns;          /* until then its code objects need no check */
+    uint64_t check_ns; /* until then its code objects need no check */
     bool has_accepted;
 };
 
@@ -105,7 +105,7 @@ struct remote {
     VEC(struct code_entry) entries; /* by address: the object now believed to live there */
     struct idxmap entry_map;
     struct edges edges;
-    struct line_memo *memo; /* (code, offset) -> line */
+    struct line_memo *memo;    /* (code, offset) -> line */
     struct check_room *checks; /* scratch of stack.c */
 
     uint64_t names_interp, names_active; /* where names.c last found threading._active */

@@ -17,10 +17,10 @@ struct pylayout;
 struct remote;
 
 enum {
-    REMOTE_MAX_FRAMES = 20000,   /* frames of one stack; what is above is cut and marked damaged */
-    REMOTE_MAX_THREADS = 8192,   /* Python threads of one process */
+    REMOTE_MAX_FRAMES = 20000, /* frames of one stack; what is above is cut and marked damaged */
+    REMOTE_MAX_THREADS = 8192, /* Python threads of one process */
     REMOTE_MAX_INTERPRETERS = 256,
-    REMOTE_MAX_TRIES = 16,       /* looks at a moving stack before it is kept as moving */
+    REMOTE_MAX_TRIES = 16, /* looks at a moving stack before it is kept as moving */
 };
 
 /* Remembers which files hold an interpreter; for a caller that opens many processes. */
@@ -66,13 +66,13 @@ struct remote_frame {
 #define REMOTE_CODE_UNREADABLE UINT32_MAX
 
 struct remote_sample {
-    bool unchanged;     /* the same frames as this thread's last sample: `frames` are those */
-    bool moving;        /* marked: `frames` hold only the part (towards the root) that held still */
-    bool damaged;       /* some frame could not be read */
+    bool unchanged; /* the same frames as this thread's last sample: `frames` are those */
+    bool moving;    /* marked: `frames` hold only the part (towards the root) that held still */
+    bool damaged;   /* some frame could not be read */
     bool holds_gil;
     bool gil_known;
-    uint32_t tries;     /* 1: the first look was good */
-    uint32_t shared;    /* frames, counted from the root, that are as in this thread's last sample */
+    uint32_t tries;  /* 1: the first look was good */
+    uint32_t shared; /* frames, counted from the root, that are as in this thread's last sample */
     uint32_t depth;
     const struct remote_frame *frames; /* borrowed until the next call for this thread */
 };

@@ -92,7 +92,8 @@ static struct region *find_region(struct thread *t, uint64_t addr, uint32_t len)
 static const struct chunk *find_chunk(const struct thread *t, uint64_t addr)
 {
     for (size_t i = 0; i < t->chunks.len; i++)
-        if (addr >= t->chunks.data[i].base && addr - t->chunks.data[i].base < t->chunks.data[i].size)
+        if (addr >= t->chunks.data[i].base &&
+            addr - t->chunks.data[i].base < t->chunks.data[i].size)
             return &t->chunks.data[i];
     return NULL;
 }
@@ -314,8 +315,8 @@ static int walk(struct remote *r, struct thread *t, const uint8_t *copy, uint64_
         const uint8_t *f = copy + g->local + (addr - g->addr);
         w->frame = addr;
         w->code = field_u64(f, l->frame.code) & ~(uint64_t)l->code_tag_mask;
-        w->instr = index ? (int32_t)field_u32(f, l->frame.instr)
-                         : (int64_t)field_u64(f, l->frame.instr);
+        w->instr =
+            index ? (int32_t)field_u32(f, l->frame.instr) : (int64_t)field_u64(f, l->frame.instr);
         if (l->shim_owner_min && f[l->frame.owner] >= l->shim_owner_min &&
             f[l->frame.owner] <= l->shim_owner_max) {
             w->code = WALKED_SHIM;
@@ -609,12 +610,11 @@ static int give_moving(struct remote *r, struct thread *t, uint64_t now_ns, stru
 {
     size_t common = 0;
     while (common < t->now.len && common < t->before.len &&
-           memcmp(&t->now.data[t->now.len - 1 - common], &t->before.data[t->before.len - 1 - common],
-                  sizeof(struct walked)) == 0)
+           memcmp(&t->now.data[t->now.len - 1 - common],
+                  &t->before.data[t->before.len - 1 - common], sizeof(struct walked)) == 0)
         common++;
     if (common)
-        memmove(t->now.data, t->now.data + (t->now.len - common),
-                common * sizeof(struct walked));
+        memmove(t->now.data, t->now.data + (t->now.len - common), common * sizeof(struct walked));
     t->now.len = common;
     s->moving = true;
     t->has_accepted = false; /* the next sample starts afresh */
@@ -665,7 +665,7 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
                   struct remote_sample *s)
 {
     struct checks *checks = &r->checks->c;
-    bool checked = false;        /* its code objects were checked since it was first seen */
+    bool checked = false; /* its code objects were checked since it was first seen */
     unsigned agreed = 1;
     edges_next_round(&r->edges);
     for (s->tries = 1; s->tries <= REMOTE_MAX_TRIES; s->tries++) {

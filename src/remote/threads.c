@@ -28,8 +28,7 @@ static uint32_t native_id(const struct remote *r, const uint8_t *tstate, uint64_
         tid = field_u64(tstate, r->layout.tstate.native_thread_id);
     } else {
         uint32_t v = 0;
-        if (mem_plausible(ident) &&
-            mem_read(&r->mem, ident + GLIBC_PTHREAD_TID, &v, sizeof v) == 0)
+        if (mem_plausible(ident) && mem_read(&r->mem, ident + GLIBC_PTHREAD_TID, &v, sizeof v) == 0)
             tid = v;
     }
     return task_exists(r->mem.pid, tid) ? (uint32_t)tid : 0;
@@ -39,8 +38,7 @@ static uint64_t gil_of(const struct remote *r, uint64_t interp)
 {
     uint64_t gil = 0;
     if (r->layout.interp.gil != PYL_NONE)
-        return mem_read_ptr(&r->mem, interp + r->layout.interp.gil, &gil) == 0 &&
-                       mem_plausible(gil)
+        return mem_read_ptr(&r->mem, interp + r->layout.interp.gil, &gil) == 0 && mem_plausible(gil)
                    ? gil
                    : 0;
     return r->layout.runtime.gil != PYL_NONE ? r->runtime + r->layout.runtime.gil : 0;

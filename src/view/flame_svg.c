@@ -69,6 +69,10 @@ static void put_tip(struct drawing *d, const struct flame_block *b)
         flame_weight_text(p, b->self.weight, t);
         buf_printf(t, " (%.2f %%)", share_of(b->self.weight, p->total.weight));
     }
+    if (p->flame->sequence) {
+        buf_printf(t, "\nfrom %s", view_units_seconds((double)(p->from_ns + b->x) * 1e-9).text);
+        buf_printf(t, ", for %s", view_units_seconds((double)b->width * 1e-9).text);
+    }
     if (p->flame->before)
         buf_printf(t, "\nbefore %.2f %%, change %+.2f points",
                    share_of(b->before_total.weight, p->before.weight), 100 * flame_change(p, b));

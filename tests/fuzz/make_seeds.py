@@ -7,6 +7,8 @@ seeds for the walker. Profile files are written here with zero checksums: the fu
 """
 import glob
 import io
+import json
+import marshal
 import os
 import shutil
 import struct
@@ -84,6 +86,10 @@ END = (9, b"", 0)
 WHOLE = [META, STRINGS, CODES, STACKS, PROCESSES, THREADS, SOURCES, SAMPLES, STATS, END]
 
 
+# the second half of a run id: see the far ids in fuzz_profile.c
+USUAL = b"\1" + bytes(7)
+
+
 def profiles():
     put("reader", "whole", header() + chunks(*WHOLE))
     put("reader", "torn", (header() + chunks(*WHOLE))[:-50])
@@ -94,9 +100,9 @@ def profiles():
         put("reader", "only-%d" % kind, header() + chunk(kind, 0, payload, records))
     for by in range(6):
         choice = bytes([by % 3, by, by % 4 and 1 << by % 3, by, by, by, by, by])
-        put("profile", "by-%d" % by, header(choice + bytes(8)) + chunks(*WHOLE))
+        put("profile", "by-%d" % by, header(choice + USUAL) + chunks(*WHOLE))
     dangling = [META, (3, varint(1) + numbers(900, 7, 8, 1, 0), 1), (4, varint(5) + numbers(2, 99, 1), 1), THREADS, SAMPLES]
-    put("profile", "dangling", header() + chunks(*dangling))
+    put("profile", "dangling", header(bytes(8) + USUAL) + chunks(*dangling))
     golden = sorted(glob.glob(os.path.join(HERE, os.pardir, "golden", "*.pyro")))
     for path in golden[:1]:
         with open(path, "rb") as f:
@@ -167,8 +173,33 @@ def zips():
         put("zip", name, b"\x06a/b.py" + content)
 
 
+def imports():
+    """Files of other tools."""
+    stats = {("a.py", 3, "f"): (1, 2, 0.5, 1.5, {("a.py", 9, "main"): (2, 1, 0.5, 1.5), ("~", 0, "<len>"): 4}),
+             ("a.py", 9, "main"): (1, 1, 2**40, 1.75, {})}
+    frames = [{"name": "main", "file": "a.py", "line": 1}, {"name": "f\u00e9\ud83d\ude00\n"}]
+    sampled = {"type": "sampled", "name": "A", "unit": "seconds", "startValue": 0, "endValue": 3,
+               "samples": [[0], [0, 1], []], "weights": [1, 2e0, 0.5]}
+    evented = {"type": "evented", "name": "B", "unit": "milliseconds", "startValue": 0, "endValue": 9, "events": [
+        {"type": "O", "frame": 0, "at": 0}, {"type": "O", "frame": 1, "at": 4}, {"type": "C", "frame": 1, "at": 8},
+        {"type": "C", "frame": 0, "at": 9}]}
+    scope = {"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": frames}, "profiles": [sampled, evented]}
+    for version in range(5):
+        for fuzzer in ("import_marshal", "import_files"):
+            put(fuzzer, "version-%d" % version, marshal.dumps(stats, version))
+    for fuzzer in ("import_json", "import_files"):
+        put(fuzzer, "speedscope", json.dumps(scope).encode())
+    put("import_json", "kinds", b'{"a": [true, false, null, -1.5e-3, "\\u00e9\\ud83d\\ude00\\n", {}, []]}')
+    put("import_files", "collapsed", b"# x\nmain;f (a.py:3) 30\r\nmain;f (a.py:4);<moving> 2.5\n<no Python frame> 1\n")
+
+
+def pysources():
+    put("pysource", "blocks", b"@deco(1,\n 2)\ndef f(a,\nb):\n    \'\'\'doc\ndef g():\n    \'\'\'\n    if a: # (\n"
+        b"\ts = \"\\\"x\" + [\n1]\n\nclass C:\r\n    async def g(self): pass\r\ny = 1 + \\\n2\n")
+
+
 def main():
-    for fuzzer in ("reader", "profile", "elf", "maps", "lines", "debug_offsets", "zip"):
+    for fuzzer in ("reader", "profile", "elf", "maps", "lines", "debug_offsets", "zip", "pysource", "import_files", "import_json", "import_marshal"):
         shutil.rmtree(os.path.join(CORPUS, fuzzer), ignore_errors=True)
     profiles()
     elf()
@@ -176,6 +207,8 @@ def main():
     lines()
     debug_offsets()
     zips()
+    pysources()
+    imports()
     if len(sys.argv) > 1:
         folder = os.path.join(CORPUS, "walker")
         shutil.rmtree(folder, ignore_errors=True)
