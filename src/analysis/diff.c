@@ -37,7 +37,7 @@ struct analysis_change analysis_change_of(struct analysis_weight before,
         .after = after,
         .weight = (double)after.weight - (double)before.weight,
         .points = (q - p) * 100,
-        .error_points = hypot(p_error, q_error),
+        .error_points = sqrt(p_error * p_error + q_error * q_error),
     };
     c.is_noise = fabs(c.points) <= c.error_points;
     c.is_whole = c.is_noise && fabs(c.weight) > weight_error;

@@ -67,7 +67,7 @@ static int add_rootless(struct analysis_rows *rows)
 {
     static const char text[] = "<no Python frame>";
     struct analysis_weight w = rows->weights->node[RECORD_STACK_ROOT];
-    if (!w.samples)
+    if (!w.samples && !w.weight)
         return 0;
     struct analysis_row *grown = reallocarray(rows->row, rows->count + 1, sizeof *grown);
     if (!grown)
@@ -114,7 +114,7 @@ static int fill_threads(struct analysis_rows *rows)
     int r = reserve_plain(rows, t->thread_count);
     for (size_t i = 0; r == 0 && i < t->thread_count; i++) {
         struct analysis_weight w = rows->weights->thread[i];
-        if (!w.samples)
+        if (!w.samples && !w.weight)
             continue;
         const struct record_thread *thread = &t->threads[i];
         struct analysis_row *row = &rows->row[rows->count++];
@@ -136,7 +136,7 @@ static int fill_processes(struct analysis_rows *rows)
     int r = reserve_plain(rows, t->process_count);
     for (size_t i = 0; r == 0 && i < t->process_count; i++) {
         struct analysis_weight w = rows->weights->process[i];
-        if (!w.samples)
+        if (!w.samples && !w.weight)
             continue;
         const struct record_process *process = &t->processes[i];
         struct analysis_row *row = &rows->row[rows->count++];

@@ -72,9 +72,8 @@ static uint32_t frame_bytes(const struct pylayout *l)
 
 /* ---- the plan ---- */
 
-static struct region *find_region(struct thread *t, uint64_t addr, uint32_t len)
+static struct region *find_region_of(struct thread *t, size_t n, uint64_t addr, uint32_t len)
 {
-    size_t n = t->regions.len;
     /* frames follow each other in one region, or region by region */
     for (size_t i = 0; i < n; i++) {
         size_t at = t->last_hit + i;
@@ -87,6 +86,11 @@ static struct region *find_region(struct thread *t, uint64_t addr, uint32_t len)
         }
     }
     return NULL;
+}
+
+static struct region *find_region(struct thread *t, uint64_t addr, uint32_t len)
+{
+    return find_region_of(t, t->regions.len, addr, len);
 }
 
 static const struct chunk *find_chunk(const struct thread *t, uint64_t addr)
@@ -156,6 +160,7 @@ static int chase(struct remote *r, struct thread *t, uint64_t addr)
     const struct pylayout *l = &r->layout;
     uint32_t need = frame_bytes(l);
     uint8_t bytes[128];
+    size_t planned = t->regions.len; /* those added below cannot be met again */
     if (need > sizeof bytes)
         return E_BADMEM;
     for (int i = 0; addr && i < REMOTE_MAX_FRAMES; i++) {
@@ -173,7 +178,7 @@ static int chase(struct remote *r, struct thread *t, uint64_t addr)
         if (rc < 0)
             return rc;
         addr = field_u64(bytes, l->frame.previous);
-        if (find_region(t, addr, need))
+        if (find_region_of(t, planned, addr, need))
             return 0;
     }
     return 0;
@@ -186,11 +191,12 @@ static int replan(struct remote *r, struct thread *t)
     t->regions.len = 0;
     t->last_hit = 0;
     for (size_t i = 0; i < t->accepted.len; i++) {
+        uint64_t frame = t->accepted.data[i].frame;
         if (t->accepted.data[i].code == WALKED_UNREADABLE)
             break;
-        if (find_region(t, t->accepted.data[i].frame, need))
+        if (find_chunk(t, frame) && find_region(t, frame, need)) /* its chunk is planned already */
             continue;
-        int rc = cover(t, t->accepted.data[i].frame, need);
+        int rc = cover(t, frame, need);
         if (rc < 0)
             return rc;
     }

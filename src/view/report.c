@@ -60,8 +60,8 @@ static void choose_columns(struct printer *p, bool with_error)
     enum view_column_place total = code ? VIEW_BOTH : VIEW_ONLY_DATA;
     enum view_column_place error = with_error ? VIEW_BOTH : VIEW_ONLY_DATA;
     bool is_path = by == ANALYSIS_BY_FILE;
-    bool counted = p->report->weights->exact &&
-                   (by == ANALYSIS_BY_FUNCTION || by == ANALYSIS_BY_LINE);
+    bool counted =
+        p->report->weights->exact && (by == ANALYSIS_BY_FUNCTION || by == ANALYSIS_BY_LINE);
     enum view_column_place samples = counted ? VIEW_ONLY_DATA : VIEW_BOTH;
 
     add_column(p, NAME, (struct view_column){"name", NULL, VIEW_NAME, VIEW_ONLY_DATA});

@@ -60,8 +60,9 @@ def test_annotated(spin):
     for line in text.splitlines():
         cells = line.split()
         if cells and cells[0].replace(",", "").isdigit():
-            number = next(c for c in cells[1:] if c.isdigit())
-            shown[int(number)] = line
+            number = next((c for c in cells[1:] if c.isdigit()), None)
+            if number:  # else it is in no line, such as <moving>
+                shown[int(number)] = line
     assert sorted(shown) == [6, 7, 8, 9, 10, 11, 12, 13, 18]  # the whole function, and where it was called
     assert shown[12].split()[0] == "0" and "%" not in shown[12] and shown[12].endswith("        return 'never'")
     assert "%" in shown[9] and "%" in shown[18]

@@ -4,15 +4,7 @@
 #include "analysis/select.h"
 #include "reseal.h"
 
-#include <stdio.h>
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static void check_tables(const struct profile_tables *t)
 {

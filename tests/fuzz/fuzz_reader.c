@@ -3,8 +3,6 @@
 #include "format/reader.h"
 #include "reseal.h"
 
-#include <stdio.h>
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static volatile uint64_t sink; /* so that nothing that is delivered goes unread */
@@ -15,12 +13,6 @@ static void touch(const void *p, size_t len)
     for (size_t i = 0; i < len; i++)
         sum += ((const uint8_t *)p)[i];
     sink += sum;
-}
-
-static void require(bool good)
-{
-    if (!good)
-        abort();
 }
 
 static int on_meta(void *ctx, const char *key, size_t key_len, const char *value, size_t len)

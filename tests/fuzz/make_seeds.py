@@ -103,6 +103,8 @@ def profiles():
         put("profile", "by-%d" % by, header(choice + USUAL) + chunks(*WHOLE))
     dangling = [META, (3, varint(1) + numbers(900, 7, 8, 1, 0), 1), (4, varint(5) + numbers(2, 99, 1), 1), THREADS, SAMPLES]
     put("profile", "dangling", header(bytes(8) + USUAL) + chunks(*dangling))
+    timeless = (7, sample(3, 1, 2, 1000, 10**6, 0), 1)  # no looks, but time
+    put("profile", "count-zero", header(bytes([0, 4]) + bytes(6) + USUAL) + chunks(THREADS, timeless, END))
     golden = sorted(glob.glob(os.path.join(HERE, os.pardir, "golden", "*.pyro")))
     for path in golden[:1]:
         with open(path, "rb") as f:

@@ -6,8 +6,18 @@
 #include "format/compress.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What must hold whatever the input: else the fuzzer has found something. */
+#define require(good)                                                                              \
+    do {                                                                                           \
+        if (!(good)) {                                                                             \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #good);                     \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
 
 /* Two ways, each with its own faults left in. False: every chunk whose length fits gets its
  * checksum, all other fields stay as they are. True: a chunk reaches up to the next magic, so that

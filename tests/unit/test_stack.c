@@ -580,6 +580,8 @@ static void test_layouts_that_lie(void **state ATTR_UNUSED)
 static int write_seeds(const char *folder)
 {
     for (int v = 0; v < VERSIONS; v++) {
+        if (v == 1 || v == 3) /* little different from their neighbours */
+            continue;
         init_version(v);
         build_three();
         add_thread(0x8000);
