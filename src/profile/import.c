@@ -30,9 +30,17 @@ static bool is_note(struct import_text name)
     return false;
 }
 
+/* Its error is sticky. */
+static void flush_if_due(struct import *im)
+{
+    if (format_writer_wants_flush(im->writer))
+        format_writer_flush(im->writer);
+}
+
 uint32_t import_code(struct import *im, struct import_text name, struct import_text file,
                      uint32_t first_line)
 {
+    flush_if_due(im);
     struct import_code c = {text_id(im, name), text_id(im, file), first_line, 0};
     uint64_t key = ((uint64_t)c.name << 32 | c.file) * 31 + first_line;
     uint32_t hash = hash_u64(key), at;
@@ -91,6 +99,7 @@ uint32_t import_frame(struct import *im, struct import_text frame, uint32_t *ret
 
 uint32_t import_stack(struct import *im, uint32_t parent, uint32_t code, uint32_t line)
 {
+    flush_if_due(im);
     return format_writer_stack(im->writer, &(struct record_stack){parent, code, line});
 }
 
@@ -116,8 +125,7 @@ void import_sample(struct import *im, uint32_t stack, uint64_t samples, uint64_t
     };
     im->now += weight;
     format_writer_sample(im->writer, &sample);
-    if (format_writer_wants_flush(im->writer))
-        format_writer_flush(im->writer); /* its error is sticky */
+    flush_if_due(im);
 }
 
 void import_unit(struct import *im, const char *unit)

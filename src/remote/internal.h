@@ -45,6 +45,7 @@ struct region {
     uint64_t addr;
     uint32_t len;
     uint32_t local; /* offset in the copy */
+    bool loose;     /* single frames, not a chunk */
 };
 
 struct chunk {

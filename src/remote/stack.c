@@ -29,6 +29,8 @@ enum {
     MAX_CHUNKS = 4096,          /* data-stack chunks of one thread */
     MAX_CHUNK_BYTES = 64 << 20, /* of one chunk */
     MAX_COPY_BYTES = 64 << 20,  /* of one look */
+    MAX_FRAME_GAP = 1024,       /* bytes between two frames that are read along */
+    MAX_LOOSE = 64 << 10,       /* of one region of such frames */
     MAX_RELOOKS = 6,            /* plan repairs within one look */
     MAX_CHECKS = 512,           /* code objects checked in one look */
     LOOKS_FOR_NEW = 6,          /* agreeing looks that make unknown neighbours believable */
@@ -136,12 +138,32 @@ static int add_region(struct thread *t, uint64_t addr, uint64_t len)
     return 0;
 }
 
+/* Adds a frame outside of the chunks. Frames that were allocated one after the other lie side by
+ * side: what is between two near ones is read along, since a range costs more than its bytes. */
+static int add_frame(struct thread *t, uint64_t addr, uint32_t need)
+{
+    struct region *last = t->regions.len ? &t->regions.data[t->regions.len - 1] : NULL;
+    if (last && last->loose) {
+        uint64_t begin = min_u64(last->addr, addr);
+        uint64_t end = max_u64(last->addr + last->len, addr + need);
+        if (end - begin <= (uint64_t)last->len + need + MAX_FRAME_GAP && end - begin <= MAX_LOOSE) {
+            last->addr = begin;
+            last->len = (uint32_t)(end - begin);
+            return 0;
+        }
+    }
+    int rc = add_region(t, addr, need);
+    if (rc == 0)
+        t->regions.data[t->regions.len - 1].loose = true;
+    return rc;
+}
+
 /* Makes the plan cover the frame at `addr`: its chunk up to it, or the frame alone. */
 static int cover(struct thread *t, uint64_t addr, uint32_t need)
 {
     const struct chunk *c = find_chunk(t, addr);
     if (!c)
-        return add_region(t, addr, need);
+        return add_frame(t, addr, need);
     uint64_t len = min_u64(addr - c->base + need + STACK_MARGIN, c->size);
     for (size_t i = 0; i < t->regions.len; i++) {
         struct region *g = &t->regions.data[i];

@@ -124,7 +124,7 @@ def test_selection(spin):
 
 def test_changed_since(tmp_path):
     source = tmp_path / "app_changes.py"
-    source.write_text(SPIN + "hot(0.6)\n")
+    source.write_text(SPIN + "hot(0.9)\n")
     recording = record([default_python().path, source], tmp_path / "x.pyro")
     before = file_of(lines_of(recording.path), "app_changes.py")
     assert before["source"] == "file" and not before["changed"]
@@ -141,7 +141,7 @@ def test_changed_since(tmp_path):
 
 def test_a_file_that_vanishes_while_it_runs(tmp_path):
     source = tmp_path / "ghost.py"
-    source.write_text(SPIN + "import os\nhot(0.5)\nos.unlink(__file__)\nhot(0.2)\n")
+    source.write_text(SPIN + "import os\nhot(0.9)\nos.unlink(__file__)\nhot(0.2)\n")
     recording = record([default_python().path, source], tmp_path / "x.pyro")
     assert not source.exists()
     file = file_of(lines_of(recording.path), "ghost.py")
@@ -152,7 +152,7 @@ def test_installed_packages_leave_a_print_only(tmp_path):
     package = tmp_path / "lib" / "python3.99" / "site-packages" / "installed_thing.py"
     package.parent.mkdir(parents=True)
     package.write_text(SPIN)
-    recording = record([default_python().path, "-c", "import installed_thing; installed_thing.hot(0.5)"], tmp_path / "x.pyro",
+    recording = record([default_python().path, "-c", "import installed_thing; installed_thing.hot(0.9)"], tmp_path / "x.pyro",
                        env=dict(os.environ, PYTHONPATH=str(package.parent), PYTHONDONTWRITEBYTECODE="1"))
     assert file_of(lines_of(recording.path), "installed_thing.py")["source"] == "file"
     package.write_text(SPIN.replace("never", "NEVER"))
@@ -171,7 +171,7 @@ def test_zip_import(tmp_path, method):
     with zipfile.ZipFile(archive, "w", method) as z:
         z.writestr("pkg/__init__.py", "")
         z.writestr("pkg/zipped.py", SPIN)
-    recording = record([default_python().path, "-c", "from pkg import zipped; zipped.hot(0.6)"], tmp_path / "x.pyro",
+    recording = record([default_python().path, "-c", "from pkg import zipped; zipped.hot(0.9)"], tmp_path / "x.pyro",
                        env=dict(os.environ, PYTHONPATH=str(archive)))
     file = file_of(lines_of(recording.path), "bundle.zip/pkg/zipped.py")
     assert file["source"] == "zip" and not file["changed"]
@@ -185,12 +185,12 @@ def test_relative_to_the_recording(tmp_path, monkeypatch):
     work = tmp_path / "work"
     work.mkdir()
     (work / "rel.py").write_text(SPIN + "exec(compile(open('rel2.py').read(), 'rel2.py', 'exec'))\n")
-    (work / "rel2.py").write_text("hot(0.5)\n")
+    (work / "rel2.py").write_text("hot(0.9)\n")
     recording = record([default_python().path, "rel.py"], tmp_path / "x.pyro", cwd=work)
     monkeypatch.chdir("/")
     file = file_of(lines_of(recording.path), "rel2.py")
     assert file["file"] == "rel2.py" and file["source"] == "file"
-    assert file["lines"][0]["text"] == "hot(0.5)"
+    assert file["lines"][0]["text"] == "hot(0.9)"
 
 
 def test_linecache(python, tmp_path):
@@ -209,7 +209,7 @@ def test_linecache(python, tmp_path):
 
 
 def test_exec_without_source(tmp_path):
-    program = "exec(compile(%r + 'hot(0.5)', '<made up>', 'exec'))" % SPIN
+    program = "exec(compile(%r + 'hot(0.9)', '<made up>', 'exec'))" % SPIN
     recording = record([default_python().path, "-c", program], tmp_path / "x.pyro")
     file = file_of(lines_of(recording.path), "<made up>")
     assert file["source"] is None and {9, 10} & {line["line"] for line in file["lines"]}
@@ -217,7 +217,7 @@ def test_exec_without_source(tmp_path):
 
 def test_large_texts_are_not_kept(tmp_path):
     source = tmp_path / "large.py"
-    source.write_text(SPIN + "hot(0.5)\n" + "# padding\n" * 120000)
+    source.write_text(SPIN + "hot(0.9)\n" + "# padding\n" * 120000)
     recording = record([default_python().path, source], tmp_path / "x.pyro")
     assert file_of(lines_of(recording.path), "large.py")["source"] == "file"
     assert os.path.getsize(recording.path) < 500000
@@ -266,7 +266,7 @@ def test_sources_that_bite(tmp_path):
     """A source with escapes, tabs and bytes that are not UTF-8, and one that is cut short."""
     source = tmp_path / "odd.py"
     source.write_bytes(b"# -*- coding: latin-1 -*-\nimport time\ndef hot(s):\n\tend = time.perf_counter() + s\n"
-                       b"\twhile time.perf_counter() < end:\n\t\tx = '\xe9\x1b[31m'\n\ty = '''\nhot(0.5)\n'''\nhot(0.5)\n")
+                       b"\twhile time.perf_counter() < end:\n\t\tx = '\xe9\x1b[31m'\n\ty = '''\nhot(0.9)\n'''\nhot(0.9)\n")
     recording = record([default_python().path, source], tmp_path / "x.pyro")
     out = pyrometer("lines", recording.path, "--match", "odd.py", check=0).stdout
     assert "\x1b" not in out and "                x = '\\xe9\\x1b[31m'" in out
