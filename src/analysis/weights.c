@@ -7,9 +7,13 @@
 #include "base/err.h"
 
 #include <math.h>
+#include <pthread.h>
 
 /* Nodes are met in no order: each is asked for this many samples before its turn. */
 enum { PREFETCH_AHEAD = 12 };
+
+/* A long recording is shared out to a few threads; below this many runs one is quicker. */
+enum { PARALLEL_RECORDS = 1 << 20, MAX_PARTS = 4 };
 
 struct pass {
     const struct analysis_query *query;
@@ -17,6 +21,9 @@ struct pass {
     const uint8_t *takes;       /* for each thread */
     const uint8_t *takes_stack; /* for each node of the trie; NULL: all */
     bool clips;
+    unsigned part, parts;
+    uint32_t damaged;
+    int result;
 };
 
 static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
@@ -47,6 +54,81 @@ static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
     return 0;
 }
 
+static void *run_part(void *arg)
+{
+    struct pass *pass = arg;
+    pass->result = profile_each_sample_part(pass->weights->profile, pass->part, pass->parts,
+                                            on_samples, pass, &pass->damaged);
+    return NULL;
+}
+
+static int columns_init(struct analysis_weights *w, const struct profile_tables *t)
+{
+    w->node = calloc(t->node_count + 1, sizeof *w->node);
+    w->thread = calloc(t->thread_count + 1, sizeof *w->thread);
+    w->process = calloc(t->process_count + 1, sizeof *w->process);
+    return w->node && w->thread && w->process ? 0 : E_NOMEM;
+}
+
+/* Adds what another part of the recording carries. */
+static void add_columns(struct analysis_weights *to, const struct analysis_weights *from,
+                        const struct profile_tables *t)
+{
+    for (size_t i = 0; i < t->node_count; i++)
+        analysis_weight_add(&to->node[i], from->node[i]);
+    for (size_t i = 0; i < t->thread_count; i++)
+        analysis_weight_add(&to->thread[i], from->thread[i]);
+    to->recorded_samples += from->recorded_samples;
+}
+
+/* Goes over the samples, on several threads with columns of their own if there are many. */
+static int weigh_all(const struct pass *first, const struct profile_tables *t)
+{
+    struct analysis_weights *w = first->weights;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned parts = 1;
+    /* columns must not outweigh the samples that are spread over them */
+    uint64_t records = profile_sample_records(w->profile);
+    if (records >= PARALLEL_RECORDS && records >= t->node_count && cores > 1)
+        parts = cores < MAX_PARTS ? (unsigned)cores : MAX_PARTS;
+    struct pass pass[MAX_PARTS];
+    struct analysis_weights own[MAX_PARTS];
+    pthread_t thread[MAX_PARTS];
+    unsigned started = 1;
+    int r = 0;
+    for (unsigned i = 0; i < parts; i++) {
+        pass[i] = *first;
+        pass[i].part = i;
+        pass[i].parts = parts;
+        if (i == 0)
+            continue;
+        own[i] = (struct analysis_weights){.profile = w->profile, .metric = w->metric};
+        pass[i].weights = &own[i];
+        r = columns_init(&own[i], t);
+        if (r == 0 && pthread_create(&thread[i], NULL, run_part, &pass[i]) != 0)
+            r = E_NOMEM;
+        if (r < 0) {
+            analysis_weights_release(&own[i]);
+            break;
+        }
+        started++;
+    }
+    if (r == 0)
+        run_part(&pass[0]);
+    for (unsigned i = 0; i < started; i++) {
+        if (i > 0)
+            pthread_join(thread[i], NULL);
+        if (r == 0)
+            r = pass[i].result;
+        if (r == 0 && i > 0)
+            add_columns(w, &own[i], t);
+        w->damaged_chunks += pass[i].damaged;
+        if (i > 0)
+            analysis_weights_release(&own[i]);
+    }
+    return r;
+}
+
 static void sum_up(struct analysis_weights *w, const struct profile_tables *t)
 {
     for (size_t i = 0; i < t->thread_count; i++) {
@@ -71,10 +153,7 @@ int analysis_weights_init(const struct profile *profile, const struct analysis_q
     struct analysis_weights w = {.profile = profile,
                                  .metric = analysis_metric_of(profile, query->metric),
                                  .exact = is_exact(t, query)};
-    w.node = calloc(t->node_count + 1, sizeof *w.node);
-    w.thread = calloc(t->thread_count + 1, sizeof *w.thread);
-    w.process = calloc(t->process_count + 1, sizeof *w.process);
-    int r = takes && w.node && w.thread && w.process ? 0 : E_NOMEM;
+    int r = takes ? columns_init(&w, t) : E_NOMEM;
     if (r == 0)
         r = analysis_match_nodes(t, query, &takes_stack);
     if (r == 0) {
@@ -82,8 +161,12 @@ int analysis_weights_init(const struct profile *profile, const struct analysis_q
             takes[i] = analysis_query_takes_thread(query, t, (uint32_t)i);
             w.threads_taken += takes[i] && analysis_thread_is_known(t, (uint32_t)i);
         }
-        struct pass pass = {query, &w, takes, takes_stack, query->has_from || query->has_to};
-        r = profile_each_sample(profile, on_samples, &pass, &w.damaged_chunks);
+        struct pass pass = {.query = query,
+                            .weights = &w,
+                            .takes = takes,
+                            .takes_stack = takes_stack,
+                            .clips = query->has_from || query->has_to};
+        r = weigh_all(&pass, t);
     }
     if (r < 0) {
         analysis_weights_release(&w);

@@ -343,8 +343,8 @@ int profile_load(const char *path, struct profile **ret)
 }
 
 int profile_load_image(const char *image, const char *path, uint64_t created_ns,
-                       struct profile_counts *counts, struct profile_call *calls,
-                       size_t call_count, struct profile **ret)
+                       struct profile_counts *counts, struct profile_call *calls, size_t call_count,
+                       struct profile **ret)
 {
     struct format_reader *reader;
     int r = format_reader_open(image, &reader);
@@ -462,15 +462,45 @@ static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
     return mend_and_push(pass, samples, n);
 }
 
+int profile_each_sample_part(const struct profile *p, unsigned part, unsigned parts,
+                             int (*fn)(void *ctx, const struct record_sample *samples, size_t n),
+                             void *ctx, uint32_t *ret_damaged)
+{
+    static const struct format_visitor visitor = {.samples = on_samples};
+    struct sample_pass pass = {.profile = p, .fn = fn, .ctx = ctx};
+    uint32_t damaged = 0;
+    unsigned turn = 0;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < format_reader_chunk_count(p->reader); i++) {
+        if (format_reader_chunk(p->reader, i)->kind != FORMAT_CHUNK_SAMPLES ||
+            turn++ % parts != part)
+            continue;
+        r = format_reader_visit_chunk(p->reader, i, &visitor, &pass);
+        if (r == E_CORRUPT) {
+            damaged++;
+            r = 0;
+        }
+    }
+    vec_release(&pass.mended);
+    if (ret_damaged)
+        *ret_damaged = damaged;
+    return r;
+}
+
 int profile_each_sample(const struct profile *p,
                         int (*fn)(void *ctx, const struct record_sample *samples, size_t n),
                         void *ctx, uint32_t *ret_damaged)
 {
-    static const struct format_visitor visitor = {.samples = on_samples};
-    struct sample_pass pass = {.profile = p, .fn = fn, .ctx = ctx};
-    int r = format_reader_visit(p->reader, &visitor, &pass, ret_damaged);
-    vec_release(&pass.mended);
-    return r;
+    return profile_each_sample_part(p, 0, 1, fn, ctx, ret_damaged);
+}
+
+uint64_t profile_sample_records(const struct profile *p)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < format_reader_chunk_count(p->reader); i++)
+        if (format_reader_chunk(p->reader, i)->kind == FORMAT_CHUNK_SAMPLES)
+            n += format_reader_chunk(p->reader, i)->records;
+    return n;
 }
 
 /* --- sources --- */

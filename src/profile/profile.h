@@ -89,6 +89,15 @@ int profile_each_sample(const struct profile *p,
                         int (*fn)(void *ctx, const struct record_sample *samples, size_t n),
                         void *ctx, uint32_t *ret_damaged);
 
+/* The same for one of `parts` equal parts of the recording, in no order of time: several threads may
+ * take a part each. */
+int profile_each_sample_part(const struct profile *p, unsigned part, unsigned parts,
+                             int (*fn)(void *ctx, const struct record_sample *samples, size_t n),
+                             void *ctx, uint32_t *ret_damaged);
+
+/* How many runs of samples the file claims to hold; to decide how to go about them. */
+uint64_t profile_sample_records(const struct profile *p);
+
 /* Pushes every record of a source, in the order of the file, ids made good; the texts are borrowed
  * for the call. They are not kept in memory: most questions never ask for them. */
 int profile_each_source(const struct profile *p,
