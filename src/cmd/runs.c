@@ -358,8 +358,8 @@ static int make_runs_dir(char **ret)
     int rc = find_home(&home);
     if (rc == E_NOENT)
         rc = make_home(&home);
-    if (rc < 0)
-        return rc;
+    if (rc < 0 || !home)
+        return rc < 0 ? rc : E_NOENT;
     char *dir = join(home, "runs");
     if (!dir)
         return E_NOMEM;

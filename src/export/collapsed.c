@@ -18,6 +18,7 @@
 #include <inttypes.h>
 
 enum { PATH_BYTES_MAX = 1 << 30 };
+static const size_t TEXTS_BYTES_MAX = (size_t)8 << 30; /* names that differ by line only */
 
 struct folded {
     VEC(uint32_t) parent; /* parent < node, 0 the root, as in the profile */
@@ -25,11 +26,19 @@ struct folded {
     VEC(struct analysis_weight) weight;
 };
 
+/* A row's frame as it stands in a line, made once: rows are few, nodes are many. */
+struct frame_text {
+    size_t at; /* in writing.texts */
+    size_t len;
+};
+
 struct writing {
     const struct analysis_rows *rows;
     const struct export_options *options;
     const struct folded *folded;
     FILE *out;
+    struct frame_text *frames; /* by row */
+    struct buf texts;
     struct buf path;
     VEC(size_t) marks; /* length of the path before each frame on it */
 };
@@ -80,8 +89,6 @@ static void append_clean(struct buf *out, struct profile_string text)
 
 static void append_frame(struct buf *path, const struct analysis_row *row)
 {
-    if (path->len)
-        buf_put_u8(path, ';');
     append_clean(path, row->name);
     if (!row->file.len)
         return;
@@ -90,6 +97,21 @@ static void append_frame(struct buf *path, const struct analysis_row *row)
     if (row->line)
         buf_printf(path, ":%u", row->line);
     buf_put_u8(path, ')');
+}
+
+static int make_frames(struct writing *w)
+{
+    w->frames = calloc(w->rows->count + 1, sizeof *w->frames);
+    if (!w->frames)
+        return E_NOMEM;
+    for (size_t i = 0; i < w->rows->count; i++) {
+        if (!w->rows->row[i].total.samples)
+            continue; /* in no line */
+        w->frames[i].at = w->texts.len;
+        append_frame(&w->texts, &w->rows->row[i]);
+        w->frames[i].len = w->texts.len - w->frames[i].at;
+    }
+    return buf_error(&w->texts);
 }
 
 static uint64_t value_of(const struct writing *writing, struct analysis_weight w)
@@ -120,7 +142,10 @@ static int enter(void *ctx, uint32_t node)
     if (!mark)
         return E_NOMEM;
     *mark = w->path.len;
-    append_frame(&w->path, &w->rows->row[w->folded->row.data[node]]);
+    const struct frame_text *frame = &w->frames[w->folded->row.data[node]];
+    if (w->path.len)
+        buf_put_u8(&w->path, ';');
+    buf_append(&w->path, w->texts.data + frame->at, frame->len);
     if (buf_error(&w->path))
         return buf_error(&w->path);
     return write_line(w, (const char *)w->path.data, w->path.len, w->folded->weight.data[node]);
@@ -139,7 +164,10 @@ static int write_stacks(const struct analysis_rows *rows, const struct export_op
     struct folded f = {0};
     struct writing w = {.rows = rows, .options = options, .folded = &f, .out = out};
     buf_init(&w.path, PATH_BYTES_MAX);
-    int r = fold(rows, &f);
+    buf_init(&w.texts, TEXTS_BYTES_MAX);
+    int r = make_frames(&w);
+    if (r == 0)
+        r = fold(rows, &f);
     if (r == 0)
         r = write_line(&w, rootless, sizeof rootless - 1, rows->weights->node[RECORD_STACK_ROOT]);
     if (r == 0)
@@ -151,6 +179,8 @@ static int write_stacks(const struct analysis_rows *rows, const struct export_op
     vec_release(&f.weight);
     vec_release(&w.marks);
     buf_release(&w.path);
+    buf_release(&w.texts);
+    free(w.frames);
     return r;
 }
 

@@ -167,7 +167,7 @@ static int put_strings(struct writing *w)
 static int put_sample(void *ctx, uint32_t stack, struct analysis_weight weight)
 {
     struct writing *w = ctx;
-    export_path_fill(&w->path, w->sites.node_site, stack);
+    export_path_fill(&w->path, stack);
     if (!w->path.len)
         w->path.id[w->path.len++] = (uint32_t)w->sites.site.len; /* "<no Python frame>" */
     for (size_t i = 0; i < w->path.len; i++)
@@ -342,7 +342,7 @@ int export_pprof_write(const struct profile *profile, const struct export_option
     buf_init(&w.labels, EXPORT_BUF_MAX);
     r = export_sites_init(&source.rows, &w.sites);
     if (r == 0)
-        r = export_path_init(&w.path, w.t);
+        r = export_path_init(&w.path, w.t, w.sites.node_site);
     if (r == 0)
         r = export_spool_new(profile, &source.query, &w.spool);
     if (r == 0)

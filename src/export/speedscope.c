@@ -72,7 +72,7 @@ static int write_stack(void *ctx, uint32_t stack, struct analysis_weight weight 
 {
     struct writing *w = ctx;
     struct export_path *path = &w->path;
-    export_path_fill(path, w->source->rows.node_row, stack);
+    export_path_fill(path, stack);
     if (!path->len)
         path->id[path->len++] = (uint32_t)w->source->rows.count;
     if (!buf_reserve(&w->buf, (path->len + 2) * sizeof w->frame->text))
@@ -192,7 +192,7 @@ int export_speedscope_write(const struct profile *profile, const struct export_o
     struct writing w = {.t = profile_tables(profile), .source = &source, .out = out};
     buf_init(&w.buf, EXPORT_BUF_MAX);
     w.frame = calloc(source.rows.count + 1, sizeof *w.frame);
-    r = w.frame ? export_path_init(&w.path, w.t) : E_NOMEM;
+    r = w.frame ? export_path_init(&w.path, w.t, source.rows.node_row) : E_NOMEM;
     if (r == 0)
         r = export_spool_new(profile, &source.query, &w.spool);
     if (r == 0)

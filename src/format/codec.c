@@ -103,7 +103,8 @@ void codec_put_stats(struct buf *b, const struct record_stats *stats)
 
 /* ---- reading ---- */
 
-/* A position in hostile bytes. Reading past the end sets `bad` and yields zeros, so a decoder reads a
+/* A position in hostile bytes. Fields are taken in statements of their own: the order of initialisers
+ * is not C's to promise. Reading past the end sets `bad` and yields zeros, so a decoder reads a
  * whole record and asks once. */
 struct cursor {
     const uint8_t *p;
@@ -215,13 +216,12 @@ static int visit_codes(struct cursor *c, uint32_t n, const struct format_visitor
 {
     uint32_t id = get_id(c);
     for (uint32_t i = 0; i < n; i++, id++) {
-        struct record_code code = {
-            .name = get_id(c),
-            .qualname = get_id(c),
-            .file = get_id(c),
-            .first_line = get_u32(c),
-            .flags = get_u32(c),
-        };
+        struct record_code code = {0};
+        code.name = get_id(c);
+        code.qualname = get_id(c);
+        code.file = get_id(c);
+        code.first_line = get_u32(c);
+        code.flags = get_u32(c);
         if (c->bad || id >= FORMAT_MAX_IDS)
             return E_CORRUPT;
         int r = v->code(ctx, id, &code);
@@ -236,7 +236,9 @@ static int visit_stacks(struct cursor *c, uint32_t n, const struct format_visito
     uint32_t id = get_id(c);
     for (uint32_t i = 0; i < n; i++, id++) {
         uint32_t back = get_u32(c);
-        struct record_stack node = {.parent = id - back, .code = get_id(c), .line = get_u32(c)};
+        struct record_stack node = {.parent = id - back};
+        node.code = get_id(c);
+        node.line = get_u32(c);
         /* a parent comes before its child: walks towards the root always end */
         if (c->bad || back == 0 || back > id || id >= FORMAT_MAX_IDS)
             return E_CORRUPT;
@@ -250,16 +252,15 @@ static int visit_stacks(struct cursor *c, uint32_t n, const struct format_visito
 static int visit_processes(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
 {
     for (uint32_t i = 0; i < n; i++) {
-        struct record_process p = {
-            .id = get_id(c),
-            .pid = get_u32(c),
-            .parent_pid = get_u32(c),
-            .kind = get_u32(c),
-            .command = get_id(c),
-            .python_version = get_id(c),
-            .start_ns = get_varint(c),
-            .end_ns = get_varint(c),
-        };
+        struct record_process p = {0};
+        p.id = get_id(c);
+        p.pid = get_u32(c);
+        p.parent_pid = get_u32(c);
+        p.kind = get_u32(c);
+        p.command = get_id(c);
+        p.python_version = get_id(c);
+        p.start_ns = get_varint(c);
+        p.end_ns = get_varint(c);
         if (c->bad)
             return E_CORRUPT;
         int r = v->process(ctx, &p);
@@ -272,15 +273,14 @@ static int visit_processes(struct cursor *c, uint32_t n, const struct format_vis
 static int visit_threads(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
 {
     for (uint32_t i = 0; i < n; i++) {
-        struct record_thread t = {
-            .id = get_id(c),
-            .process = get_id(c),
-            .tid = get_u32(c),
-            .name = get_id(c),
-            .ident = get_varint(c),
-            .interpreter = get_u32(c),
-            .start_ns = get_varint(c),
-        };
+        struct record_thread t = {0};
+        t.id = get_id(c);
+        t.process = get_id(c);
+        t.tid = get_u32(c);
+        t.name = get_id(c);
+        t.ident = get_varint(c);
+        t.interpreter = get_u32(c);
+        t.start_ns = get_varint(c);
         if (c->bad)
             return E_CORRUPT;
         int r = v->thread(ctx, &t);
@@ -332,13 +332,12 @@ static int visit_samples(struct cursor *c, uint32_t n, const struct format_visit
 static int visit_sources(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
 {
     for (uint32_t i = 0; i < n; i++) {
-        struct record_source s = {
-            .path = get_id(c),
-            .flags = get_u32(c),
-            .size = get_varint(c),
-            .mtime_ns = get_varint(c),
-            .hash = get_varint(c),
-        };
+        struct record_source s = {0};
+        s.path = get_id(c);
+        s.flags = get_u32(c);
+        s.size = get_varint(c);
+        s.mtime_ns = get_varint(c);
+        s.hash = get_varint(c);
         if (s.flags & RECORD_SOURCE_TEXT)
             s.text = get_text(c, &s.text_len);
         if (c->bad)

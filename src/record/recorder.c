@@ -174,7 +174,6 @@ static void wait_for_child(struct recorder *r)
 
 static int begin(struct recorder *r, const struct record_options *o, const char *mode)
 {
-    r->options = o;
     r->start_ns = clock_mono_ns();
     r->rng = r->start_ns ^ (uint64_t)getpid() << 32;
     struct format_writer_options wo = {.force = o->force, .clock_origin_ns = r->start_ns};
@@ -264,7 +263,7 @@ static void release(struct recorder *r)
 
 int record_run(const struct record_options *options, struct record_result *ret)
 {
-    struct recorder r = {.child = true};
+    struct recorder r = {.child = true, .options = options};
     int rc = begin(&r, options, "run");
     if (rc == 0)
         rc = launch_watch_signals(true);
@@ -295,7 +294,7 @@ int record_run(const struct record_options *options, struct record_result *ret)
 
 int record_attach(const struct record_options *options, struct record_result *ret)
 {
-    struct recorder r = {.root = options->pid};
+    struct recorder r = {.root = options->pid, .options = options};
     struct remote *remote = NULL;
     int rc = remote_open(NULL, options->pid, &remote);
     if (rc == 0)

@@ -64,7 +64,7 @@ int32_t line_from_locations(const uint8_t *table, size_t len, int32_t first, int
     while (p < end) {
         uint8_t head = *p++;
         unsigned kind = (head >> 3) & 15;
-        covered += 2 * ((head & 7) + 1);
+        covered += 2 * ((int64_t)(head & 7) + 1);
         if (kind == KIND_NO_COLUMNS || kind == KIND_LONG)
             line += (uint32_t)location_svarint(&p, end);
         else if (kind >= KIND_ONE_LINE0 && kind < KIND_NO_COLUMNS)
