@@ -143,7 +143,7 @@ static void tick(struct recorder *r, uint64_t now)
 static void record_loop(struct recorder *r)
 {
     const struct record_options *o = r->options;
-    uint64_t period = r->shared.period_ns;
+    uint64_t period = max_u64(1, r->shared.period_ns);
     uint64_t stop_at =
         o->seconds > 0 ? r->start_ns + (uint64_t)(o->seconds * (double)NS_PER_SEC) : UINT64_MAX;
     uint64_t due = clock_mono_ns();
