@@ -105,7 +105,7 @@ static int make_frames(struct writing *w)
     if (!w->frames)
         return E_NOMEM;
     for (size_t i = 0; i < w->rows->count; i++) {
-        if (!w->rows->row[i].total.samples)
+        if (!w->rows->row[i].total.samples && !w->rows->row[i].total.weight)
             continue; /* in no line */
         w->frames[i].at = w->texts.len;
         append_frame(&w->texts, &w->rows->row[i]);
@@ -145,7 +145,8 @@ static int enter(void *ctx, uint32_t node)
     const struct frame_text *frame = &w->frames[w->folded->row.data[node]];
     if (w->path.len)
         buf_put_u8(&w->path, ';');
-    buf_append(&w->path, w->texts.data + frame->at, frame->len);
+    if (frame->len)
+        buf_append(&w->path, w->texts.data + frame->at, frame->len);
     if (buf_error(&w->path))
         return buf_error(&w->path);
     return write_line(w, (const char *)w->path.data, w->path.len, w->folded->weight.data[node]);
