@@ -170,6 +170,17 @@ static int choose_layout(struct remote *r, const char *path, const uint64_t symb
     }
 }
 
+/* A process that has ended but was not waited for: it has a number, and nothing else. */
+static bool is_zombie(pid_t pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (io_read_text(path, text, sizeof text) <= 0)
+        return true;
+    const char *p = strrchr(text, ')');
+    return p && p[1] == ' ' && (p[2] == 'Z' || p[2] == 'X');
+}
+
 static int find_interpreter(struct remote *r, struct remote_finder *f, pid_t pid)
 {
     char path[64], exe[MAPS_MAX_PATH];
@@ -181,6 +192,8 @@ static int find_interpreter(struct remote *r, struct remote_finder *f, pid_t pid
         rc = E_NOPROC;
     if (rc == E_ACCESS)
         rc = E_PERM;
+    if (rc == 0 && maps.len == 0 && is_zombie(pid))
+        rc = E_NOPROC;
     snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
     ssize_t n = readlink(path, exe, sizeof exe - 1);
     bool denied = n < 0 && errno == EACCES; /* some kernels show the maps to those with no right */
