@@ -28,7 +28,7 @@ SANITIZED = {
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:exitcode=99",
 }
 # Suites that are about the sources and not about the binary: once is enough.
-SOURCE_TESTS = ["test_layers.py", "test_format_doc.py", "test_versions.py", "test_wheel.py", "test_completion.py"]
+SOURCE_TESTS = ["test_layers.py", "test_format_doc.py", "test_versions.py", "test_wheel.py", "test_completion.py", "test_package.py"]
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
@@ -116,28 +116,51 @@ def suite_unit(_):
 # --- end to end ---
 
 
-def pytest(name, arguments, env=None):
+def run_pytest(name, arguments, env):
+    """{(classname, name): (outcome, why)} of one run of pytest."""
     report = os.path.join(LOGS, name + ".xml")
     os.makedirs(LOGS, exist_ok=True)
     if os.path.exists(report):
         os.unlink(report)
-    subprocess.run([sys.executable, "-m", "pytest", E2E, "-q", "--no-header", "--tb=short", "-r", "f", "--junitxml", report, *arguments],
+    subprocess.run([sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=short", "-r", "f", "--junitxml", report, *arguments],
                    stdin=subprocess.DEVNULL, cwd=ROOT, env=dict(os.environ, **(env or {})))
     try:
         cases = list(ElementTree.parse(report).iter("testcase"))
     except (OSError, ElementTree.ParseError):
         cases = []
-    if not cases:
-        yield name, FAILED, "pytest did not run"
+    found = {}
     for case in cases:
-        title = "%s::%s" % (case.get("classname", "").split(".")[-1], case.get("name"))
         skip = case.find("skipped")
+        key = (case.get("classname", ""), case.get("name"))
         if case.find("failure") is not None or case.find("error") is not None:
-            yield title, FAILED, ""
+            found[key] = FAILED, ""
         elif skip is not None:
-            yield title, SKIPPED, skip.get("message", "")
-        else:
-            yield title, PASSED, ""
+            found[key] = SKIPPED, skip.get("message", "")
+        elif key not in found:
+            found[key] = PASSED, ""
+    return found
+
+
+MANY = 25  # failures that are no accident any more
+
+
+def pytest(name, arguments, env=None):
+    """Runs the tests. What failed gets a second try alone on the machine, for some of the truths are statistical and a
+    busy machine spoils them; what passes then is named. A fault of the program fails twice."""
+    found = run_pytest(name, [E2E, *arguments], env)
+    if not found:
+        yield name, FAILED, "pytest did not run"
+    failed = [key for key, (how, _) in found.items() if how == FAILED]
+    if failed and len(failed) <= MANY:
+        ids = [os.path.join(E2E, classname.split(".")[-1] + ".py") + "::" + test for classname, test in failed]
+        kept = [a for a in arguments if a not in ("-n", str(CPUS))]
+        again = run_pytest(name + "-again", [*ids, *kept], env)
+        for key in failed:
+            if again.get(key, (FAILED, ""))[0] == PASSED:
+                found[key] = PASSED, ""
+                print("passed at the second try: %s::%s" % (key[0].split(".")[-1], key[1]))
+    for (classname, test), (how, why) in found.items():
+        yield "%s::%s" % (classname.split(".")[-1], test), how, why
 
 
 def end_to_end(name, tier, more=(), env=None):
@@ -240,7 +263,7 @@ def main():
     parser.add_argument("--fuzz-seconds", type=int, metavar="N", help="for each fuzzer")
     options = parser.parse_args()
     if options.fuzz_seconds is None:
-        options.fuzz_seconds = 300 if options.long else 20
+        options.fuzz_seconds = 300 if options.long else 10
     wanted = options.only.split(",")
     unknown = set(wanted) - set(SUITES)
     if unknown:
