@@ -75,7 +75,8 @@ struct thread {
     bool plain_base;           /* some look ended at a frame that is no generator's */
     walked_vec now, before;    /* this look, the one before */
     walked_vec accepted;       /* the last sample's */
-    bool holds_gil, gil_known; /* as of the last look */
+    bool holds_gil, gil_known; /* as of the last look that asked */
+    uint64_t gil_ns;           /* when that was */
     frame_vec frames;          /* resolved, of the last sample given out */
     frame_vec spare_frames;
     bool accepted_damaged;

@@ -35,11 +35,19 @@ enum {
     MAX_CHECKS = 512,           /* code objects checked in one look */
     LOOKS_FOR_NEW = 6,          /* agreeing looks that make unknown neighbours believable */
     LOOKS_FOR_BASE = 15,        /* agreeing looks that make an unknown outermost frame believable */
+    PAUSE_TURNS = 48,           /* of the processor's pause instruction: 1 to 2 µs */
     BASE_VOTES_KNOWN = 16,      /* looks that establish the outermost frame */
     BASE_VOTES_MAX = 24,        /* more are not counted: a new base must have its chance */
     FIXED_RANGES = 3,           /* thread state, GIL, C frame */
     CLOSING_RANGES = 2,         /* top of the stack once more */
 };
+
+/* A first look mostly finds what was there before, and then needs no closing reading of the top; it
+ * asks who holds the GIL unless that was asked a moment ago. The looks that decide about a new stack
+ * have the closing reading. */
+enum look_kind { LOOK_FIRST, LOOK_WITH_GIL, LOOK_AGAIN };
+
+#define GIL_INTERVAL_NS (50 * NS_PER_US) /* above 20 kHz the GIL is asked for less often */
 
 /* look(): 0 a whole walk, LOOK_MOVED the plan could not keep up, or a negative code */
 enum { LOOK_MOVED = 1 };
@@ -237,15 +245,17 @@ struct fixed {
 };
 
 /* The ranges that every look begins with. */
-static void fixed_ranges(const struct remote *r, const struct thread *t, struct iovec *ranges,
-                         struct fixed *f)
+static void fixed_ranges(const struct remote *r, const struct thread *t, bool with_gil,
+                         struct iovec *ranges, struct fixed *f)
 {
     const struct pylayout *l = &r->layout;
     *f = (struct fixed){.gil = UINT32_MAX, .cframe = UINT32_MAX};
     ranges[f->count++] = (struct iovec){(void *)(uintptr_t)t->pub.tstate, l->tstate.size};
     f->len = (l->tstate.size + 7) & ~7u;
     ranges[0].iov_len = f->len;
-    if (l->runtime.tstate_current != PYL_NONE) {
+    if (!with_gil) {
+        /* as it was a moment ago */
+    } else if (l->runtime.tstate_current != PYL_NONE) {
         f->gil = (uint32_t)f->len;
         uint64_t addr = r->runtime + l->runtime.tstate_current;
         ranges[f->count++] = (struct iovec){(void *)(uintptr_t)addr, 8};
@@ -386,8 +396,8 @@ struct check_room {
 
 /* Copies what the plan says: first the code objects to check, then the fixed part, then the regions.
  * The copy's first byte is the first check's. */
-static int copy_plan(struct remote *r, struct thread *t, const struct checks *checks,
-                     struct fixed *f)
+static int copy_plan(struct remote *r, struct thread *t, enum look_kind kind,
+                     const struct checks *checks, struct fixed *f)
 {
     size_t check_ranges = checks ? checks->count * CODE_RANGES : 0;
     size_t count = check_ranges + FIXED_RANGES + t->regions.len + CLOSING_RANGES;
@@ -402,7 +412,7 @@ static int copy_plan(struct remote *r, struct thread *t, const struct checks *ch
     }
     if (check_ranges)
         memcpy(ranges, checks->ranges, check_ranges * sizeof *ranges);
-    fixed_ranges(r, t, ranges + check_ranges, f);
+    fixed_ranges(r, t, kind == LOOK_WITH_GIL, ranges + check_ranges, f);
     size_t at = check_ranges + f->count, len = f->len, before = checks ? checks->bytes : 0;
     for (size_t i = 0; i < t->regions.len; i++) {
         struct region *g = &t->regions.data[i];
@@ -411,7 +421,7 @@ static int copy_plan(struct remote *r, struct thread *t, const struct checks *ch
         len += g->len;
     }
     f->closing = (uint32_t)len;
-    size_t closing = closing_ranges(r, t, ranges + at);
+    size_t closing = kind == LOOK_AGAIN ? closing_ranges(r, t, ranges + at) : 0;
     at += closing;
     len += closing * 8;
     if (!ensure_copy(t, before + len))
@@ -493,13 +503,14 @@ static bool base_is_good(struct remote *r, struct thread *t, unsigned agreed)
            (t->base_votes >= BASE_VOTES_KNOWN && base->frame == t->base);
 }
 
-static int look(struct remote *r, struct thread *t, const struct checks *checks)
+static int look(struct remote *r, struct thread *t, enum look_kind kind,
+                const struct checks *checks)
 {
     const struct pylayout *l = &r->layout;
     size_t before = checks ? checks->bytes : 0;
     for (int i = 0; i < MAX_RELOOKS; i++) {
         struct fixed f;
-        int rc = copy_plan(r, t, checks, &f);
+        int rc = copy_plan(r, t, kind, checks, &f);
         if (rc < 0) {
             if (rc != E_BADMEM || (t->readable < f.len && !t->cframe))
                 return rc;
@@ -510,12 +521,13 @@ static int look(struct remote *r, struct thread *t, const struct checks *checks)
         if (field_u64(copy, l->tstate.interp) != t->interp ||
             field_u64(copy, l->tstate.thread_id) != t->pub.ident)
             return E_NOTREADY; /* that thread has ended */
-        note_gil(r, t, copy, &f);
+        if (kind == LOOK_WITH_GIL)
+            note_gil(r, t, copy, &f);
         uint64_t addr, miss = 0;
         rc = current_frame(r, t, copy, &f, &addr);
         if (rc == LOOK_MOVED)
             continue;
-        if (!r->unsafe && !top_held_still(r, copy, &f)) {
+        if (kind == LOOK_AGAIN && !top_held_still(r, copy, &f)) {
             t->now.len = 0;
             return LOOK_MOVED;
         }
@@ -651,11 +663,11 @@ static int give_moving(struct remote *r, struct thread *t, uint64_t now_ns, stru
     return rc;
 }
 
-/* A pause of random length, so that looks cannot fall into step with the target. */
-static void pause_a_little(struct remote *r, unsigned tries)
+/* A pause of random length, up to `most` turns, so that looks cannot fall into step with the target. */
+static void pause_a_little(struct remote *r, unsigned most)
 {
     r->rng = r->rng * 6364136223846793005ull + 1442695040888963407ull;
-    unsigned spins = (unsigned)(r->rng >> 33) % (16u << (tries < 6 ? tries : 6));
+    unsigned spins = (unsigned)(r->rng >> 33) % most;
     for (unsigned i = 0; i < spins; i++)
         __builtin_ia32_pause();
 }
@@ -706,14 +718,14 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
         checks->bytes = codes_check_bytes(r, checks->count);
         if (whole)
             swap_looks(t);
-        int rc = look(r, t, checks);
+        int rc = look(r, t, LOOK_AGAIN, checks);
         if (rc < 0)
             return rc;
         whole = rc == 0;
         if (!whole || !same(&t->now, &t->before)) {
             checked = false;
             agreed = 1;
-            pause_a_little(r, s->tries);
+            pause_a_little(r, s->tries < 4 ? 2 : PAUSE_TURNS);
             continue;
         }
         if (codes_finish_check(r, checks->check, checks->count, t->copy, now_ns)) {
@@ -728,7 +740,7 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
                 over_edges(r, &t->now, EDGES_LEARN);
                 return accept(r, t, now_ns, s);
             }
-            pause_a_little(r, agreed);
+            pause_a_little(r, PAUSE_TURNS);
         }
     }
     s->tries = REMOTE_MAX_TRIES;
@@ -764,9 +776,12 @@ int remote_sample_thread(struct remote *r, size_t index, struct remote_sample *r
         return E_NOMEM;
     struct remote_sample s = {.tries = 1};
     uint64_t now_ns = clock_mono_ns();
-    int rc = look(r, t, NULL);
+    bool ask_gil = now_ns - t->gil_ns >= GIL_INTERVAL_NS;
+    int rc = look(r, t, ask_gil ? LOOK_WITH_GIL : LOOK_FIRST, NULL);
     if (rc < 0)
         return rc;
+    if (ask_gil)
+        t->gil_ns = now_ns;
     s.holds_gil = t->holds_gil;
     s.gil_known = t->gil_known;
     if (rc == 0 && t->has_accepted && now_ns < t->check_ns && same(&t->now, &t->accepted)) {
