@@ -2,7 +2,7 @@
 
 The rate asked for is out of reach, so the sampler runs flat out. The stack is one that does not change (the
 target asleep in a system call, or spinning in an empty loop) or one that does: two chains that take turns
-every few microseconds, so that no two samples are alike. Samples marked as moving count, and are shown.
+about once a sample. Samples marked as moving count, and are shown.
 
 On a busy machine the profiler does not have its CPU to itself, nor the target, and a target that waits for
 its CPU does not change: see the columns "per CPU second" and "target on CPU" before trusting the others.
@@ -14,12 +14,18 @@ FLAT_OUT = 1000000
 DEPTH = 30
 
 
+def changing_leaf(python):
+    """Iterations of the leaf, so that the stack changes about once in the time that one sample may take: 10 µs from 3.11
+    on, 25 µs below. (How looks fare on a stack that changes faster is what the measure `truth` is about.)"""
+    return "400" if python.version >= (3, 11) else "1000"
+
+
 def commands(python):
     still = target_program("still.py")
     return {
         "asleep": [python.path, still, str(DEPTH), "asleep"],
         "spinning": [python.path, still, str(DEPTH), "spinning"],
-        "changing": [python.path, workload("chains.py"), str(DEPTH - 3), "200", "100000"],  # <module>, main, a_0 to a_27
+        "changing": [python.path, workload("chains.py"), str(DEPTH - 3), changing_leaf(python), "100000"],  # <module>, main, a_0 to a_27
     }
 
 
