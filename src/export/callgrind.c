@@ -315,6 +315,8 @@ static int put_functions(struct writing *w, const struct calls *calls)
         order[i] = (uint32_t)i;
     qsort_r(order, n, sizeof *order, compare_sites, (void *)sites);
     uint32_t open = UINT32_MAX;
+    if (!calls->at)
+        return E_INVALID;
     int r = 0;
     for (size_t i = 0; r == 0 && i < n; i++) {
         const struct export_site *site = &sites->site.data[order[i]];

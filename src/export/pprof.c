@@ -249,7 +249,7 @@ static int put_functions(struct writing *w)
     int r = 0;
     for (size_t i = 0; r == 0 && i < w->source->rows.count; i++) {
         const struct analysis_row *row = &w->source->rows.row[i];
-        uint32_t name, file;
+        uint32_t name = 0, file = 0;
         r = text_id(w, row->name, &name);
         if (r == 0)
             r = text_id(w, row->file, &file);

@@ -94,7 +94,7 @@ static int read_long(struct reading *r, uint32_t *ret)
         return rc;
     double v = 0;
     for (uint32_t i = n; i-- > 0;)
-        v = ldexp(v, LONG_DIGIT_BITS) + (double)(p[2 * i] | p[2 * i + 1] << 8);
+        v = ldexp(v, LONG_DIGIT_BITS) + (double)(p[(size_t)2 * i] | p[(size_t)2 * i + 1] << 8);
     return add_number(r, negative ? -v : v, ret);
 }
 
@@ -102,7 +102,7 @@ static int read_long(struct reading *r, uint32_t *ret)
 static int read_text_float(struct reading *r, uint32_t *ret)
 {
     char text[256] = "";
-    const uint8_t *p, *digits;
+    const uint8_t *p = NULL, *digits = NULL;
     int rc = take(r, 1, &p);
     if (rc == 0)
         rc = take(r, *p, &digits);
@@ -132,7 +132,7 @@ static int read_int(struct reading *r, uint32_t *ret)
 
 static int read_int64(struct reading *r, uint32_t *ret)
 {
-    uint32_t low, high;
+    uint32_t low = 0, high = 0;
     int rc = take_u32(r, &low);
     if (rc == 0)
         rc = take_u32(r, &high);

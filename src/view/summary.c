@@ -26,6 +26,18 @@ static void bold(const struct view_style *style, FILE *out, const char *text)
     fprintf(out, style->colour ? "\x1b[1m%s\x1b[0m" : "%s", text);
 }
 
+/* The file as seen from the directory that the program was started in. */
+static struct profile_string from_here(const struct profile *p, struct profile_string file)
+{
+    const char *here = profile_meta_value(p, "directory");
+    size_t len = here ? strlen(here) : 0;
+    if (len > 1 && file.len > len + 1 && !memcmp(file.text, here, len) && file.text[len] == '/') {
+        file.text += len + 1;
+        file.len -= (uint32_t)len + 1;
+    }
+    return file;
+}
+
 /* "function  file:line" of a row, with the path shortened to fit the line. */
 static void print_row(const struct analysis_rows *rows, uint32_t index, FILE *out, unsigned width)
 {
@@ -39,7 +51,8 @@ static void print_row(const struct analysis_rows *rows, uint32_t index, FILE *ou
     view_text_escape(&text, row->name.text, row->name.len);
     if (row->file.len) {
         buf_puts(&text, "  ");
-        view_text_escape(&text, row->file.text, row->file.len);
+        struct profile_string file = from_here(rows->weights->profile, row->file);
+        view_text_escape(&text, file.text, file.len);
         buf_printf(&text, ":%u", row->line);
     }
     struct buf fitted;
@@ -142,7 +155,7 @@ int view_summary_print(const struct profile *p, const char *path, FILE *out,
         fputs("too short to sample: try --sample=10000, or a longer run\n", out);
     }
     fprintf(out, "recorded in %s\n", path);
-    fputs("next: pyrometer report, pyrometer report --by line, pyrometer export collapsed\n", out);
+    fputs("next: pyrometer report, pyrometer lines, pyrometer flame -o flame.html\n", out);
     analysis_weights_release(&weights);
     return rc;
 }
