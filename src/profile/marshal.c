@@ -106,7 +106,7 @@ static int read_text_float(struct reading *r, uint32_t *ret)
     int rc = take(r, 1, &p);
     if (rc == 0)
         rc = take(r, *p, &digits);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     memcpy(text, digits, *p);
     return add_number(r, strtod(text, NULL), ret);

@@ -163,7 +163,7 @@ static void test_idxmap_growth(void **state ATTR_UNUSED)
         keys[i] = (uint64_t)i * 977;
         assert_int_equal(find(&m, hash_u64(keys[i]), keys, keys[i]), IDXMAP_NONE);
         assert_int_equal(idxmap_insert(&m, hash_u64(keys[i]), i), 0);
-        assert_true(m.used * 2 <= (uint64_t)m.mask + 1); /* so that a probe always ends */
+        assert_true((uint64_t)m.used * 2 <= (uint64_t)m.mask + 1); /* so that a probe always ends */
     }
     for (uint32_t i = 0; i < MANY; i++)
         assert_int_equal(find(&m, hash_u64(keys[i]), keys, keys[i]), i);

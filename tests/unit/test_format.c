@@ -174,7 +174,7 @@ static void write_part(struct format_writer *w, uint32_t round, struct buf *expe
 
     struct record_stats stats;
     for (int i = 0; i < RECORD_STAT_COUNT; i++)
-        stats.value[i] = round * 1000 + (uint64_t)i;
+        stats.value[i] = (uint64_t)round * 1000 + (uint64_t)i;
     format_writer_stats(w, &(struct record_stats){{0}}); /* only the newest counts */
     format_writer_stats(w, &stats);
     for (int i = 0; i < RECORD_STAT_COUNT; i++)

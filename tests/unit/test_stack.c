@@ -211,7 +211,7 @@ static void flutter_step(struct fake *f)
     fake_top(f, t->depth);
     if (t->depth == 3) {
         t->down = true;
-        t->rest = (unsigned)(fake_random(f) % (2 * t->dwell));
+        t->rest = (unsigned)(fake_random(f) % ((uint64_t)2 * t->dwell));
     }
 }
 
