@@ -16,11 +16,12 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define FLUSH_NS      (NS_PER_SEC / 2) /* what a crash of ours can lose */
-#define MAX_SLEEP_NS  (50 * NS_PER_MS) /* so that a signal between check and sleep waits little */
-#define SPIN_BELOW_NS (20 * NS_PER_US) /* shorter pauses than this cannot be slept */
-#define MAX_GAP_NS    (100 * NS_PER_MS)
-#define SLICE_NS      (100 * NS_PER_US) /* the shortest turn the kernel grants */
+#define FLUSH_NS       (NS_PER_SEC / 2) /* what a crash of ours can lose */
+#define FIRST_FLUSH_NS (50 * NS_PER_MS)
+#define MAX_SLEEP_NS   (50 * NS_PER_MS) /* so that a signal between check and sleep waits little */
+#define SPIN_BELOW_NS  (20 * NS_PER_US) /* shorter pauses than this cannot be slept */
+#define MAX_GAP_NS     (100 * NS_PER_MS)
+#define SLICE_NS       (100 * NS_PER_US) /* the shortest turn the kernel grants */
 
 struct recorder {
     const struct record_options *options;
@@ -136,7 +137,9 @@ static void tick(struct recorder *r, uint64_t now)
     r->last_tick_ns = now;
     r->stats.value[RECORD_STAT_TICKS_TAKEN]++;
     procs_tick(r->procs, now);
-    if (now - r->flush_ns >= FLUSH_NS || format_writer_wants_flush(r->writer))
+    /* soon at first, so that a short run or a small disk keeps something */
+    uint64_t interval = min_u64(FLUSH_NS, max_u64(FIRST_FLUSH_NS, (now - r->start_ns) / 4));
+    if (now - r->flush_ns >= interval || format_writer_wants_flush(r->writer))
         flush(r, now);
 }
 

@@ -194,8 +194,8 @@ def test_active_in_children(default_python, tmp_path):
         subprocess.run([sys.executable, "-c", "import pyrometer; print(pyrometer.active())"])
         read, write = os.pipe()
         if os.fork() == 0:
+            parent = os.getpid()
             if os.fork() == 0:
-                parent = os.getppid()
                 os.close(read)
                 while os.getppid() == parent:
                     time.sleep(0.01)

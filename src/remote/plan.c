@@ -1,0 +1,177 @@
+/* Which pieces of a thread's memory a look copies. See plan.h. */
+#include "remote/plan.h"
+
+#include "base/err.h"
+
+enum {
+    STACK_MARGIN = 1024,        /* bytes read above the last known top of the data stack */
+    MAX_CHUNKS = 4096,          /* data-stack chunks of one thread */
+    MAX_CHUNK_BYTES = 64 << 20, /* of one chunk */
+    MAX_FRAME_GAP = 1024,       /* bytes between two frames that are read along */
+    MAX_LOOSE = 64 << 10,       /* of one region of such frames */
+};
+
+/* Bytes of a frame that the walk needs. */
+uint32_t plan_frame_bytes(const struct pylayout *l)
+{
+    uint32_t end = l->frame.code + 8;
+    if (l->frame.previous + 8 > end)
+        end = l->frame.previous + 8;
+    if (l->frame.instr + 8 > end)
+        end = l->frame.instr + 8;
+    if (l->frame.owner != PYL_NONE && l->frame.owner + 1 > end)
+        end = l->frame.owner + 1;
+    return (end + 7) & ~7u;
+}
+
+static struct region *find_region_of(struct thread *t, size_t n, uint64_t addr, uint32_t len)
+{
+    /* frames follow each other in one region, or region by region */
+    for (size_t i = 0; i < n; i++) {
+        size_t at = t->last_hit + i;
+        if (at >= n)
+            at -= n;
+        struct region *g = &t->regions.data[at];
+        if (addr >= g->addr && addr - g->addr + len <= g->len) {
+            t->last_hit = at;
+            return g;
+        }
+    }
+    return NULL;
+}
+
+struct region *plan_find(struct thread *t, uint64_t addr, uint32_t len)
+{
+    return find_region_of(t, t->regions.len, addr, len);
+}
+
+static const struct chunk *find_chunk(const struct thread *t, uint64_t addr)
+{
+    for (size_t i = 0; i < t->chunks.len; i++)
+        if (addr >= t->chunks.data[i].base &&
+            addr - t->chunks.data[i].base < t->chunks.data[i].size)
+            return &t->chunks.data[i];
+    return NULL;
+}
+
+/* Reads the list of data-stack chunks anew. */
+int plan_refresh_chunks(struct remote *r, struct thread *t, uint64_t newest)
+{
+    const struct pylayout *l = &r->layout;
+    t->chunks.len = 0;
+    uint8_t head[64];
+    uint32_t head_bytes = l->chunk.data;
+    if (head_bytes > sizeof head)
+        return E_BADMEM;
+    for (uint64_t at = newest; at && t->chunks.len < MAX_CHUNKS;) {
+        int rc = mem_plausible(at) ? mem_read(&r->mem, at, head, head_bytes) : E_BADMEM;
+        if (rc < 0)
+            return rc == E_BADMEM ? 0 : rc;
+        uint64_t size = field_u64(head, l->chunk.size);
+        if (size < head_bytes || size > MAX_CHUNK_BYTES)
+            return 0;
+        struct chunk *c = vec_push(&t->chunks);
+        if (!c)
+            return E_NOMEM;
+        *c = (struct chunk){at, size};
+        at = field_u64(head, l->chunk.previous);
+    }
+    return 0;
+}
+
+static int add_region(struct thread *t, uint64_t addr, uint64_t len)
+{
+    struct region *g = vec_push(&t->regions);
+    if (!g)
+        return E_NOMEM;
+    *g = (struct region){.addr = addr, .len = (uint32_t)len};
+    return 0;
+}
+
+/* Adds a frame outside of the chunks. Frames that were allocated one after the other lie side by
+ * side: what is between two near ones is read along, since a range costs more than its bytes. */
+static int add_frame(struct thread *t, uint64_t addr, uint32_t need)
+{
+    struct region *last = t->regions.len ? &t->regions.data[t->regions.len - 1] : NULL;
+    if (last && last->loose) {
+        uint64_t begin = min_u64(last->addr, addr);
+        uint64_t end = max_u64(last->addr + last->len, addr + need);
+        if (end - begin <= (uint64_t)last->len + need + MAX_FRAME_GAP && end - begin <= MAX_LOOSE) {
+            last->addr = begin;
+            last->len = (uint32_t)(end - begin);
+            return 0;
+        }
+    }
+    int rc = add_region(t, addr, need);
+    if (rc == 0)
+        t->regions.data[t->regions.len - 1].loose = true;
+    return rc;
+}
+
+/* Makes the plan cover the frame at `addr`: its chunk up to it, or the frame alone. */
+static int cover(struct thread *t, uint64_t addr, uint32_t need)
+{
+    const struct chunk *c = find_chunk(t, addr);
+    if (!c)
+        return add_frame(t, addr, need);
+    uint64_t len = min_u64(addr - c->base + need + STACK_MARGIN, c->size);
+    for (size_t i = 0; i < t->regions.len; i++) {
+        struct region *g = &t->regions.data[i];
+        if (g->addr == c->base) {
+            if (g->len < len)
+                g->len = (uint32_t)len;
+            return 0;
+        }
+    }
+    return add_region(t, c->base, len);
+}
+
+/* Follows the frames from `addr` by single reads, only to learn where they are. */
+int plan_chase(struct remote *r, struct thread *t, uint64_t addr)
+{
+    const struct pylayout *l = &r->layout;
+    uint32_t need = plan_frame_bytes(l);
+    uint8_t bytes[128];
+    size_t planned = t->regions.len; /* those added below cannot be met again */
+    if (need > sizeof bytes)
+        return E_BADMEM;
+    for (int i = 0; addr && i < REMOTE_MAX_FRAMES; i++) {
+        if (find_chunk(t, addr)) {
+            /* a chunk holds many frames: the next look brings them all */
+            return cover(t, addr, need);
+        }
+        int rc = mem_plausible(addr) ? mem_read(&r->mem, addr, bytes, need) : E_BADMEM;
+        if (rc == E_BADMEM) {
+            t->bad_addr = addr;
+            return 0;
+        }
+        if (rc == 0)
+            rc = cover(t, addr, need);
+        if (rc < 0)
+            return rc;
+        addr = field_u64(bytes, l->frame.previous);
+        if (find_region_of(t, planned, addr, need))
+            return 0;
+    }
+    return 0;
+}
+
+/* After a believed walk: the plan for the next look is what this one used, in the order of use. */
+int plan_renew(struct remote *r, struct thread *t)
+{
+    uint32_t need = plan_frame_bytes(&r->layout);
+    t->regions.len = 0;
+    t->last_hit = 0;
+    for (size_t i = 0; i < t->accepted.len; i++) {
+        uint64_t frame = t->accepted.data[i].frame;
+        if (t->accepted.data[i].code == WALKED_UNREADABLE)
+            break;
+        if (find_chunk(t, frame) && plan_find(t, frame, need)) /* its chunk is planned already */
+            continue;
+        int rc = cover(t, frame, need);
+        if (rc < 0)
+            return rc;
+    }
+    t->last_hit = 0;
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* The plan of a thread: which pieces of its memory the next look copies. Inside src/remote only.
+ *
+ * Those are the chunks of its data stack that are in use (3.11+), up to a little above the last known
+ * top, and, one by one or side by side, the frames that live elsewhere: generators, the interpreter's
+ * own shims, and below 3.11 every frame. The plan is what the last believed walk needed. */
+#ifndef PYROMETER_REMOTE_PLAN_H
+#define PYROMETER_REMOTE_PLAN_H
+
+#include "remote/internal.h"
+
+/* Bytes of a frame that the walk needs. */
+uint32_t plan_frame_bytes(const struct pylayout *l);
+
+/* The region that covers these bytes, or NULL. */
+struct region *plan_find(struct thread *t, uint64_t addr, uint32_t len);
+
+/* Reads the list of data-stack chunks anew. */
+int plan_refresh_chunks(struct remote *r, struct thread *t, uint64_t newest);
+
+/* Follows the frames from `addr` by single reads, only to learn where they are, and plans them. */
+int plan_chase(struct remote *r, struct thread *t, uint64_t addr);
+
+/* After a believed walk: plans what it used, in the order of use. */
+int plan_renew(struct remote *r, struct thread *t);
+
+#endif
