@@ -18,6 +18,7 @@ enum {
     YOUNG_CHECKS = 64, /* an entry confirmed less often is checked at every sample */
     LINE_MEMO_SLOTS = 8192,
 };
+#define YOUNG_NS              NS_PER_SEC /* or that was met less long ago */
 #define OLD_CHECK_INTERVAL_NS (10 * NS_PER_MS)
 
 struct line_memo {
@@ -155,7 +156,7 @@ static int fill_entry(struct remote *r, struct code_entry *e, uint64_t now_ns)
     e->print = print;
     e->index = (uint32_t)r->codes.len - 1;
     e->confirmed = 0;
-    e->confirmed_ns = now_ns;
+    e->confirmed_ns = e->met_ns = now_ns ? now_ns : clock_mono_ns();
     return 0;
 }
 
@@ -182,12 +183,17 @@ int codes_lookup(struct remote *r, uint64_t addr, uint64_t now_ns, uint32_t *ret
     return 0;
 }
 
-static bool due(const struct code_entry *e, uint64_t now_ns)
+static bool is_young(const struct code_entry *e, uint64_t now_ns)
 {
-    return e->confirmed < YOUNG_CHECKS || now_ns - e->confirmed_ns > OLD_CHECK_INTERVAL_NS;
+    return e->confirmed < YOUNG_CHECKS || now_ns - e->met_ns < YOUNG_NS;
 }
 
-uint64_t codes_next_check(const struct remote *r, const walked_vec *stack)
+static bool due(const struct code_entry *e, uint64_t now_ns)
+{
+    return is_young(e, now_ns) || now_ns - e->confirmed_ns > OLD_CHECK_INTERVAL_NS;
+}
+
+uint64_t codes_next_check(const struct remote *r, const walked_vec *stack, uint64_t now_ns)
 {
     uint64_t next = UINT64_MAX;
     for (size_t i = 0; i < stack->len; i++) {
@@ -196,7 +202,7 @@ uint64_t codes_next_check(const struct remote *r, const walked_vec *stack)
             continue;
         uint32_t at;
         IDXMAP_FIND(&r->entry_map, hash_u64(addr), k, r->entries.data[k].addr == addr, at);
-        if (at == IDXMAP_NONE || r->entries.data[at].confirmed < YOUNG_CHECKS)
+        if (at == IDXMAP_NONE || is_young(&r->entries.data[at], now_ns))
             return 0;
         next = min_u64(next, r->entries.data[at].confirmed_ns + OLD_CHECK_INTERVAL_NS);
     }

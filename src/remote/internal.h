@@ -25,6 +25,7 @@ struct code_entry {
     uint32_t index;        /* in remote.codes */
     uint32_t confirmed;    /* how often it was found unchanged */
     uint64_t confirmed_ns; /* when last */
+    uint64_t met_ns;       /* when it was read */
 };
 
 /* --- stacks (stack.c) --- */
@@ -131,7 +132,7 @@ size_t codes_plan_check(struct remote *r, const walked_vec *stack, uint64_t now_
                         struct code_check *checks, struct iovec *ranges, size_t max);
 size_t codes_check_bytes(const struct remote *r, size_t checks);
 /* From when on a stack that does not change has to be checked again; 0: at once. */
-uint64_t codes_next_check(const struct remote *r, const walked_vec *stack);
+uint64_t codes_next_check(const struct remote *r, const walked_vec *stack, uint64_t now_ns);
 /* Compares what was read; an entry that changed is forgotten. True if all are as they were. */
 bool codes_finish_check(struct remote *r, const struct code_check *checks, size_t count,
                         const uint8_t *bytes, uint64_t now_ns);

@@ -32,6 +32,8 @@ enum {
     BASE_VOTES_KNOWN = 16, /* looks that establish the outermost frame */
 };
 
+#define SETTLE_MAX_NS                                                                              \
+    (250 * NS_PER_US) /* a stack that moves that long is given up, whatever the tries */
 #define GIL_INTERVAL_NS (50 * NS_PER_US) /* above 20 kHz the GIL is asked for less often */
 
 void thread_free(struct thread *t)
@@ -149,7 +151,7 @@ static int accept(struct remote *r, struct thread *t, uint64_t now_ns, struct re
     t->now = old;
     t->has_accepted = true;
     t->accepted_damaged = s->damaged;
-    t->check_ns = codes_next_check(r, &t->accepted);
+    t->check_ns = codes_next_check(r, &t->accepted, now_ns);
     t->bad_addr = 0;
     return plan_renew(r, t);
 }
@@ -218,6 +220,8 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
     unsigned agreed = 1;
     edges_next_round(&r->edges);
     for (s->tries = 1; s->tries <= REMOTE_MAX_TRIES; s->tries++) {
+        if (s->tries > 4 && clock_mono_ns() - now_ns > SETTLE_MAX_NS)
+            break;
         checks->count = 0;
         if (!checked) {
             meet_codes(r, &t->now, now_ns);
@@ -234,7 +238,7 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
         if (!whole || !same(&t->now, &t->before)) {
             checked = false;
             agreed = 1;
-            pause_a_little(r, s->tries < 4 ? 2 : PAUSE_TURNS);
+            pause_a_little(r, s->tries < 4 ? 2 : PAUSE_TURNS << (s->tries < 8 ? s->tries - 4 : 4));
             continue;
         }
         if (codes_finish_check(r, checks->check, checks->count, t->copy, now_ns)) {
@@ -252,7 +256,6 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
             pause_a_little(r, PAUSE_TURNS);
         }
     }
-    s->tries = REMOTE_MAX_TRIES;
     if (!whole)
         t->now.len = 0;
     return give_moving(r, t, now_ns, s);
