@@ -211,6 +211,17 @@ static bool over_edges(struct remote *r, const walked_vec *stack, enum edge_act 
     return true;
 }
 
+/* Do frames of this stack lie outside of the data stack, which is copied in one piece? */
+static bool is_scattered(struct remote *r, const walked_vec *stack)
+{
+    if (r->layout.frames == PYL_FRAMES_HEAP)
+        return true;
+    for (size_t i = 0; i < stack->len; i++)
+        if (stack->data[i].code > WALKED_UNREADABLE && codes_is_generator(r, stack->data[i].code))
+            return true;
+    return false;
+}
+
 /* Looks again until two looks agree. The first look is in t->now, if it was a `whole` walk. */
 static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_ns,
                   struct remote_sample *s)
@@ -244,10 +255,12 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
         if (codes_finish_check(r, checks->check, checks->count, t->copy, now_ns)) {
             checked = true;
             agreed++;
+            if (agreed < 3 && is_scattered(r, &t->now))
+                continue; /* its pieces are read one after the other: once more */
             bool strong = base_is_good(r, t, agreed);
             if (strong && over_edges(r, &t->now, EDGES_ASK))
                 return accept(r, t, now_ns, s);
-            if (strong && agreed == 2)
+            if (strong && agreed <= 3)
                 over_edges(r, &t->now, EDGES_VOTE);
             if (strong && agreed >= LOOKS_FOR_NEW) {
                 over_edges(r, &t->now, EDGES_LEARN);
@@ -256,6 +269,8 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
             pause_a_little(r, PAUSE_TURNS);
         }
     }
+    if (s->tries > REMOTE_MAX_TRIES)
+        s->tries = REMOTE_MAX_TRIES;
     if (!whole)
         t->now.len = 0;
     return give_moving(r, t, now_ns, s);
