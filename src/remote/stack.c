@@ -231,7 +231,7 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
     unsigned agreed = 1;
     edges_next_round(&r->edges);
     for (s->tries = 1; s->tries <= REMOTE_MAX_TRIES; s->tries++) {
-        if (s->tries > 4 && clock_mono_ns() - now_ns > SETTLE_MAX_NS)
+        if (s->tries > 4 && agreed == 1 && clock_mono_ns() - now_ns > SETTLE_MAX_NS)
             break;
         checks->count = 0;
         if (!checked) {
