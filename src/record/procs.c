@@ -350,6 +350,7 @@ int procs_new(struct target_shared *shared, bool adopt, struct procs **ret)
     p->finder = remote_finder_new();
     p->loadavg_fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
     p->last_pid = youngest_pid(p);
+    p->scan_ns = clock_mono_ns(); /* who is ours is born from now on, or added by its number */
     p->next_id = 1;
     *ret = p;
     return 0;

@@ -8,7 +8,7 @@
  * was checked is what the frame runs. */
 #include "base/clock.h"
 #include "base/err.h"
-#include "remote/internal.h"
+#include "remote/known.h"
 
 #include <string.h>
 
@@ -16,6 +16,7 @@ enum {
     MAX_NAME_BYTES = 64 << 10,
     MAX_LINE_TABLE_BYTES = 8 << 20,
     YOUNG_CHECKS = 64, /* an entry confirmed less often is checked at every sample */
+    TRUST_CHECKS = 64, /* code objects checked in one read after a look */
     LINE_MEMO_SLOTS = 8192,
 };
 #define YOUNG_NS              NS_PER_SEC /* or that was met less long ago */
@@ -245,6 +246,7 @@ static void forget(struct remote *r, struct code_entry *e)
     code_free(r->codes.data[e->index]);
     r->codes.data[e->index] = NULL;
     e->index = UINT32_MAX;
+    known_forget(r);
 }
 
 bool codes_finish_check(struct remote *r, const struct code_check *checks, size_t count,
@@ -267,6 +269,23 @@ bool codes_finish_check(struct remote *r, const struct code_check *checks, size_
         }
     }
     return all_good;
+}
+
+bool codes_trust_now(struct remote *r, const walked_vec *stack, uint64_t now_ns)
+{
+    uint64_t next = codes_next_check(r, stack, now_ns);
+    if (next == 0 || now_ns < next)
+        return next != 0;
+    struct code_check checks[TRUST_CHECKS];
+    struct iovec ranges[TRUST_CHECKS * CODE_RANGES];
+    uint8_t bytes[TRUST_CHECKS * (CODE_CHECK_BYTES + NAME_CHECK_BYTES)];
+    /* one at a time too many: the others stay due, and the stack goes the long way */
+    size_t count = codes_plan_check(r, stack, now_ns, checks, ranges, TRUST_CHECKS);
+    size_t len = codes_check_bytes(r, count);
+    if (mem_read_ranges(&r->mem, bytes, ranges, count * CODE_RANGES) != (ssize_t)len)
+        return false;
+    return codes_finish_check(r, checks, count, bytes, now_ns) &&
+           codes_next_check(r, stack, now_ns) > now_ns;
 }
 
 bool codes_is_generator(struct remote *r, uint64_t addr)
@@ -325,6 +344,7 @@ void codes_release(struct remote *r)
     vec_release(&r->entries);
     idxmap_release(&r->entry_map);
     edges_release(&r->edges);
+    free(r->known);
     free(r->memo);
     free(r->checks);
 }

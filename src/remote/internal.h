@@ -47,7 +47,10 @@ struct region {
     uint32_t len;
     uint32_t local; /* offset in the copy */
     bool loose;     /* single frames, not a chunk */
+    uint8_t idle;   /* plans renewed since it was last needed */
 };
+
+typedef VEC(struct region) region_vec;
 
 struct chunk {
     uint64_t base;
@@ -63,7 +66,10 @@ struct thread {
     uint64_t cframe;            /* predicted (3.11, 3.12) */
     uint64_t top;               /* predicted top of the data stack */
     VEC(struct chunk) chunks;   /* newest first */
-    VEC(struct region) regions; /* the plan beyond the fixed head */
+    region_vec regions;         /* the plan beyond the fixed head */
+    region_vec old_regions;     /* scratch: the plan before */
+    size_t kept;                /* regions at the end of the plan that the last walk did not need */
+    unsigned still;             /* samples in a row that needed none of these */
     size_t last_hit;            /* region that served the last lookup */
     size_t readable;            /* bytes of `copy` that the last look brought */
     uint64_t bad_addr;          /* a frame address that could not be read; 0: none */
@@ -108,6 +114,8 @@ struct remote {
     VEC(struct code_entry) entries; /* by address: the object now believed to live there */
     struct idxmap entry_map;
     struct edges edges;
+    uint64_t *known; /* stacks proven before, by hash (known.c); NULL until there is one */
+    uint64_t known_epoch;
     struct line_memo *memo;    /* (code, offset) -> line */
     struct check_room *checks; /* scratch of stack.c */
 
@@ -136,6 +144,11 @@ uint64_t codes_next_check(const struct remote *r, const walked_vec *stack, uint6
 /* Compares what was read; an entry that changed is forgotten. True if all are as they were. */
 bool codes_finish_check(struct remote *r, const struct code_check *checks, size_t count,
                         const uint8_t *bytes, uint64_t now_ns);
+
+/* May the names of a stack that a single look has shown be used? Not if one of its code objects is
+ * young: such may be gone the next moment. Those that last and are due are checked by one read more:
+ * what they were before the look and are after it, they were at the look. */
+bool codes_trust_now(struct remote *r, const walked_vec *stack, uint64_t now_ns);
 
 /* Does the code object belong to a generator or coroutine, which may lose its caller at any time? */
 bool codes_is_generator(struct remote *r, uint64_t addr);

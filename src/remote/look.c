@@ -156,6 +156,7 @@ static void drop_unreadable(struct thread *t, size_t readable)
         t->chunks.len = 0;
         t->regions.data[i] = t->regions.data[t->regions.len - 1];
         t->regions.len--;
+        t->kept = 0;
         return;
     }
 }

@@ -9,6 +9,9 @@ enum {
     MAX_CHUNK_BYTES = 64 << 20, /* of one chunk */
     MAX_FRAME_GAP = 1024,       /* bytes between two frames that are read along */
     MAX_LOOSE = 64 << 10,       /* of one region of such frames */
+    MAX_KEPT = 64,              /* regions of earlier stacks that are read along */
+    KEEP_RENEWALS = 32,         /* until as many other stacks have been believed */
+    KEEP_STILL = 64,            /* or the stack was the same so often */
 };
 
 /* Bytes of a frame that the walk needs. */
@@ -133,6 +136,7 @@ int plan_chase(struct remote *r, struct thread *t, uint64_t addr)
     uint32_t need = plan_frame_bytes(l);
     uint8_t bytes[128];
     size_t planned = t->regions.len; /* those added below cannot be met again */
+    t->kept = 0;                     /* no longer the last ones: until the next renewal */
     if (need > sizeof bytes)
         return E_BADMEM;
     for (int i = 0; addr && i < REMOTE_MAX_FRAMES; i++) {
@@ -156,8 +160,8 @@ int plan_chase(struct remote *r, struct thread *t, uint64_t addr)
     return 0;
 }
 
-/* After a believed walk: the plan for the next look is what this one used, in the order of use. */
-int plan_renew(struct remote *r, struct thread *t)
+/* What the accepted walk used, in the order of use. */
+static int plan_accepted(struct remote *r, struct thread *t)
 {
     uint32_t need = plan_frame_bytes(&r->layout);
     t->regions.len = 0;
@@ -172,6 +176,40 @@ int plan_renew(struct remote *r, struct thread *t)
         if (rc < 0)
             return rc;
     }
-    t->last_hit = 0;
     return 0;
+}
+
+static bool is_covered(struct thread *t, const struct region *g)
+{
+    return plan_find(t, g->addr, g->len) != NULL;
+}
+
+int plan_renew(struct remote *r, struct thread *t)
+{
+    region_vec old = t->regions;
+    t->regions = t->old_regions;
+    t->old_regions = old;
+    int rc = plan_accepted(r, t);
+    size_t used = t->regions.len;
+    for (size_t i = 0; rc == 0 && i < old.len && t->regions.len - used < MAX_KEPT; i++) {
+        struct region g = old.data[i];
+        if (!g.loose || ++g.idle > KEEP_RENEWALS || is_covered(t, &g))
+            continue;
+        struct region *kept = vec_push(&t->regions);
+        if (!kept)
+            return E_NOMEM;
+        *kept = g;
+    }
+    t->kept = t->regions.len - used;
+    t->still = 0;
+    t->last_hit = 0;
+    return rc;
+}
+
+void plan_held_still(struct thread *t)
+{
+    if (t->kept && ++t->still > KEEP_STILL) {
+        t->regions.len -= t->kept;
+        t->kept = 0;
+    }
 }

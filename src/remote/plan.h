@@ -2,7 +2,9 @@
  *
  * Those are the chunks of its data stack that are in use (3.11+), up to a little above the last known
  * top, and, one by one or side by side, the frames that live elsewhere: generators, the interpreter's
- * own shims, and below 3.11 every frame. The plan is what the last believed walk needed. */
+ * own shims, and below 3.11 every frame. The plan is what the last believed walk needed, and single
+ * frames that earlier ones did: a program that goes to and fro between two stacks is else only ever
+ * caught in the one that is planned. */
 #ifndef PYROMETER_REMOTE_PLAN_H
 #define PYROMETER_REMOTE_PLAN_H
 
@@ -20,7 +22,10 @@ int plan_refresh_chunks(struct remote *r, struct thread *t, uint64_t newest);
 /* Follows the frames from `addr` by single reads, only to learn where they are, and plans them. */
 int plan_chase(struct remote *r, struct thread *t, uint64_t addr);
 
-/* After a believed walk: plans what it used, in the order of use. */
+/* After a believed walk: plans what it used, in the order of use, and some of what others did. */
 int plan_renew(struct remote *r, struct thread *t);
+
+/* After a look that showed the same stack again: in time the plan shrinks to that. */
+void plan_held_still(struct thread *t);
 
 #endif

@@ -10,7 +10,7 @@
  * the stack once more, and a stack is believed when
  *   - two looks in a row give the same frames, code and instructions (then all of them held at the
  *     moment between the two), or
- *   - one look gives exactly what the last believed sample gave;
+ *   - one look gives exactly what the last believed sample gave, or what was proven before (known.h);
  * but neighbours that were never seen together need more looks, for the seam of a torn stack is such
  * a pair (edges.h), and so does a stack that does not end at the thread's outermost frame: a
  * generator that is just being left, or a frame that is just being freed, has no caller, and a copy
@@ -20,6 +20,7 @@
  * last two looks agree on. */
 #include "base/clock.h"
 #include "base/err.h"
+#include "remote/known.h"
 #include "remote/look.h"
 #include "remote/plan.h"
 
@@ -42,6 +43,7 @@ void thread_free(struct thread *t)
         return;
     vec_release(&t->chunks);
     vec_release(&t->regions);
+    vec_release(&t->old_regions);
     vec_release(&t->now);
     vec_release(&t->before);
     vec_release(&t->accepted);
@@ -156,6 +158,13 @@ static int accept(struct remote *r, struct thread *t, uint64_t now_ns, struct re
     return plan_renew(r, t);
 }
 
+static int accept_proven(struct remote *r, struct thread *t, uint64_t now_ns,
+                         struct remote_sample *s)
+{
+    known_learn(r, &t->now);
+    return accept(r, t, now_ns, s);
+}
+
 /* Gives up: keeps the outer frames that the last two looks have in common. */
 static int give_moving(struct remote *r, struct thread *t, uint64_t now_ns, struct remote_sample *s)
 {
@@ -255,16 +264,18 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
         if (codes_finish_check(r, checks->check, checks->count, t->copy, now_ns)) {
             checked = true;
             agreed++;
+            if (known_has(r, &t->now))
+                return accept(r, t, now_ns, s);
             if (agreed < 3 && is_scattered(r, &t->now))
                 continue; /* its pieces are read one after the other: once more */
             bool strong = base_is_good(r, t, agreed);
             if (strong && over_edges(r, &t->now, EDGES_ASK))
-                return accept(r, t, now_ns, s);
+                return accept_proven(r, t, now_ns, s);
             if (strong && agreed <= 3)
                 over_edges(r, &t->now, EDGES_VOTE);
             if (strong && agreed >= LOOKS_FOR_NEW) {
                 over_edges(r, &t->now, EDGES_LEARN);
-                return accept(r, t, now_ns, s);
+                return accept_proven(r, t, now_ns, s);
             }
             pause_a_little(r, PAUSE_TURNS);
         }
@@ -314,8 +325,11 @@ int remote_sample_thread(struct remote *r, size_t index, struct remote_sample *r
     if (rc == 0 && t->has_accepted && now_ns < t->check_ns && same(&t->now, &t->accepted)) {
         s.damaged = t->accepted_damaged;
         touch_leaf(r, t, &s);
+        plan_held_still(t);
     } else if (r->unsafe) {
         meet_codes(r, &t->now, now_ns);
+        rc = accept(r, t, now_ns, &s);
+    } else if (rc == 0 && known_has(r, &t->now) && codes_trust_now(r, &t->now, now_ns)) {
         rc = accept(r, t, now_ns, &s);
     } else {
         rc = settle(r, t, rc == 0, now_ns, &s);

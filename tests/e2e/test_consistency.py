@@ -122,8 +122,7 @@ def fast_record(python, program, args, seconds, path, two_cpus, rate="20000", **
 def test_no_impossible_stack(python, tmp_path, two_cpus, program, args):
     judged = Judged(program, fast_record(python, program, args, 0.7, tmp_path / "x.pyro", two_cpus))
     assert judged.impossible == 0, "%d of %d, as: %.1500s" % (judged.impossible, judged.samples, judged.example)
-    # a program that changes faster than its frames can be read may be marked throughout
-    assert judged.seen + judged.marked > 0, vars(judged)
+    assert judged.seen > judged.marked, vars(judged)
 
 
 def test_check_switched_off(python, tmp_path, two_cpus):
@@ -162,9 +161,10 @@ def half_and_half(python, path, two_cpus, leaf):
     assert stats["ticks_taken"] <= stats["ticks_requested"]
 
 
-def test_chains_are_half_and_half(python, tmp_path, two_cpus):
+@pytest.mark.parametrize("leaf", ["200", "2000"])
+def test_chains_are_half_and_half(python, tmp_path, two_cpus, leaf):
     """Moving samples are kept and marked, not dropped: quick code is not at a disadvantage."""
-    half_and_half(python, tmp_path / "x.pyro", two_cpus, "2000")
+    half_and_half(python, tmp_path / "x.pyro", two_cpus, leaf)
 
 
 @pytest.mark.long
@@ -176,14 +176,14 @@ def test_calm_chains_are_half_and_half(python, tmp_path, two_cpus):
 @pytest.mark.parametrize("program,args", MORE, ids=map(title, MORE))
 def test_no_impossible_stack_in_many(python, tmp_path, two_cpus, scale, program, args):
     """A million samples of each in the long tier."""
-    wanted, most = scale(20_000, 1_000_000), scale(5, 400)
+    wanted, most = scale(50_000, 1_000_000), scale(10, 400)
     rate = "100000"
     samples = rounds = 0
     while samples < wanted and rounds < most:
         recording = fast_record(python, program, args, scale(1.5, 10), tmp_path / "x.pyro", two_cpus, rate=rate, check=0)
         judged = Judged(program, recording)
         assert judged.impossible == 0, "%d of %d, as: %.1500s" % (judged.impossible, judged.samples, judged.example)
-        assert judged.seen + judged.marked > 0
+        assert judged.seen > 0
         samples += judged.samples
         os.unlink(recording.path)
         rounds += 1

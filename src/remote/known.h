@@ -1,0 +1,29 @@
+/* Stacks that have been believed before: a look that shows one of them needs no second look. Inside
+ * src/remote only.
+ *
+ * Proving a stack takes several looks that agree, and a program that never holds still for so long
+ * would give away only the stacks it happens to rest in: the shares of its functions would come out
+ * wrong, and nearly all of its samples marked. But what must never be told is an *impossible* stack.
+ * One that was proven before is possible, so a single look that shows it is enough, be it torn or
+ * not: the program was in it within the last microseconds. The same holds for the outer part of a
+ * proven stack, at whatever instruction its innermost frame is: that frame went on to call the next.
+ *
+ * A stack is remembered as a hash over its code objects and the instructions of its callers; frame
+ * addresses are left out, for the question is what can call what. The table is of fixed size, later
+ * ones push out earlier ones, and it costs at worst the looks it was to save. A stack has to be
+ * proven twice before it counts: an error of the proof would else be repeated from here on. */
+#ifndef PYROMETER_REMOTE_KNOWN_H
+#define PYROMETER_REMOTE_KNOWN_H
+
+#include "remote/internal.h"
+
+/* Was it proven (twice), alone or as the outer part of another? Empty and damaged ones never are. */
+bool known_has(const struct remote *r, const walked_vec *stack);
+
+/* It has been proven (once more), and its outer parts with it. */
+void known_learn(struct remote *r, const walked_vec *stack);
+
+/* A code object has ended and its address may mean another: nothing is known any more. */
+void known_forget(struct remote *r);
+
+#endif
