@@ -17,12 +17,13 @@ enum {
     MAX_COMMAND_BYTES = 64 << 10,
     MAX_NEW_PIDS = 4096, /* beyond that a whole scan is cheaper */
 };
-#define FIRST_PROBE_NS (2 * NS_PER_MS)  /* lets fork + exec get to the exec */
-#define RETRY_NS       (2 * NS_PER_MS)  /* an interpreter that is starting */
-#define LATER_NS       (5 * NS_PER_MS)  /* has it become another program? */
-#define REPROBE_NS     (NS_PER_SEC / 2) /* has it loaded an interpreter meanwhile? */
-#define SCAN_NS        (NS_PER_SEC)     /* safety net for births that were missed */
-#define BIRTHS_NS      (NS_PER_MS / 4)  /* births are looked for no more often than this */
+#define FIRST_PROBE_NS  (2 * NS_PER_MS)  /* lets fork + exec get to the exec */
+#define RETRY_NS        (2 * NS_PER_MS)  /* an interpreter that is starting */
+#define LATER_NS        (5 * NS_PER_MS)  /* has it become another program? */
+#define REPROBE_NS      (NS_PER_SEC / 2) /* has it loaded an interpreter meanwhile? */
+#define SCAN_NS         (NS_PER_SEC)     /* safety net for births that were missed */
+#define FORK_TO_EXEC_NS (50 * NS_PER_MS) /* a fork may stay its parent's image for so long */
+#define BIRTHS_NS       (NS_PER_MS / 4)  /* births are looked for no more often than this */
 
 /* Which program a process runs: tells exec. */
 struct image {
@@ -36,7 +37,8 @@ struct proc {
     struct image image;
     bool named; /* its command line has been read */
     bool gone;
-    bool was_python;
+    bool was_python;     /* and not only between a fork and an exec */
+    uint64_t sampled_ns; /* since when */
     uint64_t born_ns, probe_ns, full_probe_ns;
     unsigned failures; /* in a row */
 };
@@ -238,7 +240,7 @@ static int begin_sampling(struct procs *p, struct proc *c, struct remote *remote
     }
     const char *version = remote_version(remote);
     c->record.python_version = format_writer_string(p->shared->writer, version, strlen(version));
-    c->was_python = true;
+    c->sampled_ns = clock_mono_ns();
     c->record.kind = RECORD_PROCESS_PYTHON;
     read_command(p, c);
     write_process(p, c);
@@ -307,6 +309,7 @@ static void look_at(struct procs *p, struct proc *c, uint64_t now_ns)
         return;
     }
     int rc = target_sample(c->target, now_ns);
+    c->was_python |= now_ns > c->sampled_ns + FORK_TO_EXEC_NS;
     if (rc == 0)
         return;
     /* it ended, is ending, or became another program: find out which */

@@ -63,17 +63,17 @@ struct thread {
     uint64_t gil; /* address of the GIL structure, 0 if not known */
     bool seen;    /* during a refresh */
 
-    uint64_t cframe;            /* predicted (3.11, 3.12) */
-    uint64_t top;               /* predicted top of the data stack */
-    VEC(struct chunk) chunks;   /* newest first */
-    region_vec regions;         /* the plan beyond the fixed head */
-    region_vec old_regions;     /* scratch: the plan before */
-    size_t kept;                /* regions at the end of the plan that the last walk did not need */
-    unsigned still;             /* samples in a row that needed none of these */
-    size_t last_hit;            /* region that served the last lookup */
-    size_t readable;            /* bytes of `copy` that the last look brought */
-    uint64_t bad_addr;          /* a frame address that could not be read; 0: none */
-    uint8_t *copy;              /* what a look brought; owned */
+    uint64_t cframe;          /* predicted (3.11, 3.12) */
+    uint64_t top;             /* predicted top of the data stack */
+    VEC(struct chunk) chunks; /* newest first */
+    region_vec regions;       /* the plan beyond the fixed head */
+    region_vec old_regions;   /* scratch: the plan before */
+    size_t kept;              /* regions at the end of the plan that the last walk did not need */
+    unsigned still;           /* samples in a row that needed none of these */
+    size_t last_hit;          /* region that served the last lookup */
+    size_t readable;          /* bytes of `copy` that the last look brought */
+    uint64_t bad_addr;        /* a frame address that could not be read; 0: none */
+    uint8_t *copy;            /* what a look brought; owned */
     size_t copy_cap;
 
     uint64_t base;             /* address of the outermost frame, by the majority of the looks */
