@@ -25,18 +25,30 @@ static bool weigh_gil(const struct record_sample *sample, uint64_t *ret_weight)
     return sample->state & RECORD_HOLDS_GIL;
 }
 
+static uint64_t weigh_time(const struct record_calls *calls)
+{
+    return calls->self_ns;
+}
+
+static uint64_t weigh_count(const struct record_calls *calls)
+{
+    return calls->calls;
+}
+
 const struct analysis_metric ANALYSIS_METRICS[] = {
-    {"wall", "seconds", 1e-9, "time that passed, waiting included", weigh_wall},
-    {"cpu", "seconds", 1e-9, "time on a CPU or ready for one", weigh_cpu},
-    {"gil", "seconds", 1e-9, "time with the interpreter lock held", weigh_gil},
+    {"wall", "seconds", 1e-9, "time that passed, waiting included", weigh_wall, NULL},
+    {"cpu", "seconds", 1e-9, "time on a CPU or ready for one", weigh_cpu, NULL},
+    {"gil", "seconds", 1e-9, "time with the interpreter lock held", weigh_gil, NULL},
+    {"time", "seconds", 1e-9, "time between call and return, measured", NULL, weigh_time},
+    {"calls", "count", 1, "calls, counted", NULL, weigh_count},
     {0},
 };
 
 /* What stands in for the default metric in profiles of other tools, by their fact `import.unit`. */
 static const struct analysis_metric IMPORTED[] = {
-    {"samples", "count", 1, "samples, or whatever the file counts", weigh_wall},
-    {"bytes", "bytes", 1, "bytes", weigh_wall},
-    {"time", "seconds", 1e-9, "time as the profiler measured it", weigh_wall},
+    {"samples", "count", 1, "samples, or whatever the file counts", weigh_wall, NULL},
+    {"bytes", "bytes", 1, "bytes", weigh_wall, NULL},
+    {"time", "seconds", 1e-9, "time as the profiler measured it", weigh_wall, NULL},
     {0},
 };
 
@@ -44,6 +56,9 @@ const struct analysis_metric *analysis_metric_of(const struct profile *profile,
                                                  const struct analysis_metric *asked)
 {
     const char *unit = profile_meta_value(profile, "import.unit");
+    if (asked == ANALYSIS_METRICS && !profile_sample_records(profile) &&
+        profile_calls_records(profile))
+        return analysis_metric_find("time");
     if (!unit || asked != ANALYSIS_METRICS)
         return asked;
     for (const struct analysis_metric *m = IMPORTED; m->name; m++)

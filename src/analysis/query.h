@@ -18,6 +18,8 @@ struct analysis_metric {
     /* True if the sample carries this metric, and how much. A metric over another kind of record
      * (exact calls, allocations) leaves this NULL and gets a column of its own here. */
     bool (*weigh_sample)(const struct record_sample *sample, uint64_t *ret_weight);
+    /* The same of a record of exact calls: then samples are calls, and nothing is estimated. */
+    uint64_t (*weigh_calls)(const struct record_calls *calls);
 };
 
 /* The table, ended by a row without a name. The first is the default. */

@@ -54,6 +54,18 @@ static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
     return 0;
 }
 
+static int on_calls(void *ctx, const struct record_calls *calls)
+{
+    struct pass *pass = ctx;
+    struct analysis_weights *w = pass->weights;
+    if (!pass->takes[calls->thread] || (pass->takes_stack && !pass->takes_stack[calls->stack]))
+        return 0;
+    struct analysis_weight add = {w->metric->weigh_calls(calls), calls->calls};
+    analysis_weight_add(&w->node[calls->stack], add);
+    analysis_weight_add(&w->thread[calls->thread], add);
+    return 0;
+}
+
 static void *run_part(void *arg)
 {
     struct pass *pass = arg;
@@ -138,8 +150,11 @@ static void sum_up(struct analysis_weights *w, const struct profile_tables *t)
 }
 
 /* Counts cannot be cut: any filter makes do with the tree that was estimated from them. */
-static bool is_exact(const struct profile_tables *t, const struct analysis_query *q)
+static bool is_exact(const struct profile *profile, const struct analysis_query *q)
 {
+    const struct profile_tables *t = profile_tables(profile);
+    if (analysis_metric_of(profile, q->metric)->weigh_calls)
+        return true;
     return t->counts && !q->has_from && !q->has_to && !q->include && !q->exclude && !q->thread &&
            !q->has_process && q->metric == ANALYSIS_METRICS;
 }
@@ -152,7 +167,7 @@ int analysis_weights_init(const struct profile *profile, const struct analysis_q
     _cleanup_free_ uint8_t *takes_stack = NULL;
     struct analysis_weights w = {.profile = profile,
                                  .metric = analysis_metric_of(profile, query->metric),
-                                 .exact = is_exact(t, query)};
+                                 .exact = is_exact(profile, query)};
     int r = takes ? columns_init(&w, t) : E_NOMEM;
     if (r == 0)
         r = analysis_match_nodes(t, query, &takes_stack);
@@ -166,14 +181,15 @@ int analysis_weights_init(const struct profile *profile, const struct analysis_q
                             .takes = takes,
                             .takes_stack = takes_stack,
                             .clips = query->has_from || query->has_to};
-        r = weigh_all(&pass, t);
+        r = w.metric->weigh_calls ? profile_each_calls(profile, on_calls, &pass, &w.damaged_chunks)
+                                  : weigh_all(&pass, t);
     }
     if (r < 0) {
         analysis_weights_release(&w);
         return r;
     }
     sum_up(&w, t);
-    if (w.exact) {
+    if (w.exact && t->counts) {
         w.total.samples = 0;
         for (size_t i = 0; i < t->code_count; i++)
             w.total.samples += t->counts[i].calls;

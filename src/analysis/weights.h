@@ -21,8 +21,9 @@ struct analysis_weights {
     uint64_t recorded_samples; /* in the whole recording, whatever the query */
     uint32_t threads_taken;    /* threads that pass the filters, with samples or without */
     uint32_t damaged_chunks;   /* of samples, that had to be skipped */
-    /* The profile has exact counts, and the query leaves them whole: functions and their calls are
-     * then taken from the counts, and have no error. */
+    /* Nothing is estimated. Either the metric is of exact calls, and `samples` are calls; or the
+     * profile has exact counts (profile_tables.counts) and the query leaves them whole: functions and
+     * their calls are then taken from the counts. */
     bool exact;
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "format/ring.h"
 #include "profile/profile.h"
 #include "view/summary.h"
 
@@ -28,6 +29,14 @@ static int parse_rate(const char *text, double *ret)
     return 0;
 }
 
+/* Naming an instrument replaces the default. */
+static void choose_instruments(const struct cmd_recording *r, struct record_options *o)
+{
+    if (r->calls)
+        o->instruments = RING_CALLS | (r->no_c_calls ? 0 : RING_C_CALLS);
+    o->sample = r->sample || !o->instruments;
+}
+
 /* The descriptor is ours alone: the command must not find it open. */
 static int keep_path_fd(uint64_t fd)
 {
@@ -52,6 +61,7 @@ int cmd_recording_begin(struct cmd_recording *r, struct record_options *ret)
     int status = parse_rate(r->sample, &o.hz);
     if (status)
         return status;
+    choose_instruments(r, &o);
     if (r->has_seconds && r->seconds <= 0)
         return cmd_fail(CMD_USAGE, "--for needs a number of seconds above 0");
     o.seconds = r->seconds;

@@ -7,6 +7,7 @@
 
 struct cmd_recording {
     const char *sample; /* NULL: not given; "": the default rate */
+    bool calls, no_c_calls;
     const char *output;
     bool force, quiet;
     double seconds;

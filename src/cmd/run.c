@@ -10,6 +10,8 @@ int cmd_run(int argc, char **argv)
     struct cmd_recording r = {0};
     const struct cmd_option options[] = {
         {"sample", 0, CMD_OPT_TEXT, &r.sample, NULL},
+        {"calls", 0, CMD_FLAG, &r.calls, NULL},
+        {"no-c-calls", 0, CMD_FLAG, &r.no_c_calls, NULL},
         {"output", 'o', CMD_TEXT, &r.output, NULL},
         {"force", 0, CMD_FLAG, &r.force, NULL},
         {"for", 0, CMD_REAL, &r.seconds, &r.has_seconds},

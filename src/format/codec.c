@@ -81,6 +81,18 @@ void codec_put_sample(struct buf *b, struct codec_sample_state *state,
     state->end_ns = s->start_ns + s->duration_ns;
 }
 
+void codec_put_calls(struct buf *b, struct codec_calls_state *state, const struct record_calls *c)
+{
+    buf_put_svarint(b, (int64_t)c->thread - (int64_t)state->thread);
+    buf_put_svarint(b, (int64_t)c->stack - (int64_t)state->stack);
+    buf_put_varint(b, c->calls);
+    buf_put_varint(b, c->resumes);
+    buf_put_varint(b, c->self_ns);
+    buf_put_varint(b, c->alive_ns);
+    state->thread = c->thread;
+    state->stack = c->stack;
+}
+
 void codec_put_source(struct buf *b, const struct record_source *s)
 {
     buf_put_varint(b, s->path);
@@ -329,6 +341,28 @@ static int visit_samples(struct cursor *c, uint32_t n, const struct format_visit
     return 0;
 }
 
+static int visit_calls(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    struct codec_calls_state state = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        struct record_calls call = {0};
+        uint64_t thread = state.thread + (uint64_t)get_svarint(c);
+        uint64_t stack = state.stack + (uint64_t)get_svarint(c);
+        call.calls = get_varint(c);
+        call.resumes = get_varint(c);
+        call.self_ns = get_varint(c);
+        call.alive_ns = get_varint(c);
+        if (c->bad || thread >= FORMAT_MAX_IDS || stack >= FORMAT_MAX_IDS)
+            return E_CORRUPT;
+        call.thread = state.thread = (uint32_t)thread;
+        call.stack = state.stack = (uint32_t)stack;
+        int r = v->calls(ctx, &call);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
 static int visit_sources(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -394,6 +428,8 @@ int codec_visit(unsigned kind, const uint8_t *data, size_t len, uint32_t records
         return v->thread ? visit_threads(&c, records, v, ctx) : 0;
     case FORMAT_CHUNK_SAMPLES:
         return v->samples ? visit_samples(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_CALLS:
+        return v->calls ? visit_calls(&c, records, v, ctx) : 0;
     case FORMAT_CHUNK_STATS:
         return v->stat ? visit_stats(&c, records, v, ctx) : 0;
     case FORMAT_CHUNK_SOURCES:

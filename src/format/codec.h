@@ -16,6 +16,12 @@ struct codec_sample_state {
     uint64_t end_ns;
 };
 
+/* The same of a CALLS payload. */
+struct codec_calls_state {
+    uint32_t thread;
+    uint32_t stack;
+};
+
 void codec_put_text(struct buf *b, const char *text, size_t len);
 void codec_put_code(struct buf *b, const struct record_code *code);
 void codec_put_stack(struct buf *b, uint32_t id, const struct record_stack *node);
@@ -23,6 +29,7 @@ void codec_put_process(struct buf *b, const struct record_process *p);
 void codec_put_thread(struct buf *b, const struct record_thread *t);
 void codec_put_sample(struct buf *b, struct codec_sample_state *state,
                       const struct record_sample *s);
+void codec_put_calls(struct buf *b, struct codec_calls_state *state, const struct record_calls *c);
 void codec_put_source(struct buf *b, const struct record_source *s);
 void codec_put_stats(struct buf *b, const struct record_stats *stats);
 

@@ -248,6 +248,8 @@ static bool wanted(unsigned kind, const struct format_visitor *v)
         return v->thread != NULL;
     case FORMAT_CHUNK_SAMPLES:
         return v->samples != NULL;
+    case FORMAT_CHUNK_CALLS:
+        return v->calls != NULL;
     case FORMAT_CHUNK_STATS:
         return v->stat != NULL;
     case FORMAT_CHUNK_SOURCES:

@@ -20,7 +20,9 @@ struct record_code {
 };
 
 enum record_code_flag {
-    RECORD_CODE_SPECIAL = 1, /* not Python code: a note of the sampler about the stack */
+    RECORD_CODE_SPECIAL = 1,   /* not Python code: a note of the sampler about the stack */
+    RECORD_CODE_C = 2,         /* a C function: it has no file and no lines */
+    RECORD_CODE_GENERATOR = 4, /* may be suspended and resumed */
 };
 
 /* A node of the stack trie: "called from `parent`, in `code` at `line`". line 0: not known. The
@@ -82,6 +84,18 @@ struct record_sample {
     uint64_t duration_ns;
 };
 
+/* Exact calls since the last such record for the same thread and stack: sums count. The stack's nodes
+ * have no lines. Times are as they were stamped, the cost of the stamping included; the fact
+ * `calibration` says what that was. */
+struct record_calls {
+    uint32_t thread;
+    uint32_t stack;
+    uint64_t calls;    /* of the function at its end, from the one above it */
+    uint64_t resumes;  /* of generators and coroutines: goings on that were no calls */
+    uint64_t self_ns;  /* time in that function, its callees' left out */
+    uint64_t alive_ns; /* coroutines that have ended: from begin to end, waiting included */
+};
+
 enum record_source_flag {
     RECORD_SOURCE_TEXT = 1 << 0,      /* the text was kept */
     RECORD_SOURCE_HASHED = 1 << 1,    /* `hash` is known */
@@ -126,6 +140,14 @@ uint64_t record_source_hash(const void *text, size_t len);
     X(NUMBERS_VANISHED, "numbers_vanished",                                                        \
       "processes or threads, not always the program's, that came and went between two looks")      \
     X(THREADS_SEEN, "threads_seen", "Python threads")                                              \
+    X(EVENTS, "events", "records that came from inside the program")                               \
+    X(EVENTS_LOST, "events_lost", "of these, dropped because the recorder was too slow")           \
+    X(EVENTS_DAMAGED, "events_damaged", "of these, not understood")                                \
+    X(EVENT_WAIT_NS, "event_wait_ns", "time the program waited for the recorder; left out")        \
+    X(EVENT_PAUSED_NS, "event_paused_ns", "time in which threads could not be traced")             \
+    X(THREADS_REFUSED, "threads_refused", "threads for which there was no ring")                   \
+    X(AGENTS_REFUSED, "agents_refused", "guests of another version, turned away")                  \
+    X(DRAIN_CPU_NS, "drain_cpu_ns", "CPU time of the thread that empties the rings")               \
     X(ELAPSED_NS, "elapsed_ns", "wall time of the command")                                        \
     X(USER_NS, "user_ns", "its user CPU time, children included")                                  \
     X(SYSTEM_NS, "system_ns", "its system CPU time, children included")                            \

@@ -70,6 +70,14 @@ static int census_samples(void *ctx, const struct record_sample *samples, size_t
     return 0;
 }
 
+static int census_calls(void *ctx, const struct record_calls *calls)
+{
+    struct census *c = ctx;
+    refer(c, c->stacks, calls->stack);
+    c->records++;
+    return 0;
+}
+
 static int census_meta(void *ctx, const char *key, size_t key_len, const char *value,
                        size_t value_len)
 {
@@ -118,6 +126,7 @@ static const struct format_visitor census_visitor = {
     .process = census_process,
     .thread = census_thread,
     .samples = census_samples,
+    .calls = census_calls,
     .stat = census_stat,
     .source = census_source,
 };

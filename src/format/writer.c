@@ -28,6 +28,7 @@ enum pending {
     PENDING_THREADS,
     PENDING_SOURCES,
     PENDING_SAMPLES,
+    PENDING_CALLS,
     PENDING_STATS,
     PENDING_COUNT
 };
@@ -37,7 +38,7 @@ static const enum format_chunk_kind pending_kind[PENDING_COUNT] = {
     [PENDING_CODES] = FORMAT_CHUNK_CODES,         [PENDING_STACKS] = FORMAT_CHUNK_STACKS,
     [PENDING_PROCESSES] = FORMAT_CHUNK_PROCESSES, [PENDING_THREADS] = FORMAT_CHUNK_THREADS,
     [PENDING_SOURCES] = FORMAT_CHUNK_SOURCES,     [PENDING_SAMPLES] = FORMAT_CHUNK_SAMPLES,
-    [PENDING_STATS] = FORMAT_CHUNK_STATS,
+    [PENDING_CALLS] = FORMAT_CHUNK_CALLS,         [PENDING_STATS] = FORMAT_CHUNK_STATS,
 };
 
 struct text {
@@ -51,6 +52,7 @@ struct format_writer {
     struct buf pending[PENDING_COUNT];
     uint32_t records[PENDING_COUNT];
     struct codec_sample_state sample_state;
+    struct codec_calls_state calls_state;
     uint64_t cpu_ns; /* of the writing thread, once it has ended */
 
     VEC(struct text) strings; /* index = id; 0 is "" */
@@ -207,6 +209,11 @@ void format_writer_sample(struct format_writer *w, const struct record_sample *s
     codec_put_sample(next_record(w, PENDING_SAMPLES, 0), &w->sample_state, sample);
 }
 
+void format_writer_calls(struct format_writer *w, const struct record_calls *calls)
+{
+    codec_put_calls(next_record(w, PENDING_CALLS, 0), &w->calls_state, calls);
+}
+
 void format_writer_source(struct format_writer *w, const struct record_source *source)
 {
     assert(source->text_len <= FORMAT_MAX_STRING_BYTES);
@@ -241,6 +248,7 @@ int format_writer_flush(struct format_writer *w)
         w->records[i] = 0;
     }
     w->sample_state = (struct codec_sample_state){0};
+    w->calls_state = (struct codec_calls_state){0};
     return w->error;
 }
 

@@ -494,13 +494,52 @@ int profile_each_sample(const struct profile *p,
     return profile_each_sample_part(p, 0, 1, fn, ctx, ret_damaged);
 }
 
-uint64_t profile_sample_records(const struct profile *p)
+static uint64_t count_records(const struct profile *p, enum format_chunk_kind kind)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < format_reader_chunk_count(p->reader); i++)
-        if (format_reader_chunk(p->reader, i)->kind == FORMAT_CHUNK_SAMPLES)
+        if (format_reader_chunk(p->reader, i)->kind == kind)
             n += format_reader_chunk(p->reader, i)->records;
     return n;
+}
+
+uint64_t profile_sample_records(const struct profile *p)
+{
+    return count_records(p, FORMAT_CHUNK_SAMPLES);
+}
+
+/* --- exact calls --- */
+
+struct calls_pass {
+    const struct profile *profile;
+    int (*fn)(void *ctx, const struct record_calls *calls);
+    void *ctx;
+};
+
+static int on_calls(void *ctx, const struct record_calls *calls)
+{
+    struct calls_pass *pass = ctx;
+    const struct profile *p = pass->profile;
+    struct record_calls mended = *calls;
+    if (mended.stack >= p->node_parent.len)
+        mended.stack = p->lost_stack;
+    if (mended.thread >= p->thread_known.len || !p->thread_known.data[mended.thread])
+        mended.thread = p->lost_thread;
+    return pass->fn(pass->ctx, &mended);
+}
+
+int profile_each_calls(const struct profile *p,
+                       int (*fn)(void *ctx, const struct record_calls *calls), void *ctx,
+                       uint32_t *ret_damaged)
+{
+    static const struct format_visitor visitor = {.calls = on_calls};
+    struct calls_pass pass = {p, fn, ctx};
+    return format_reader_visit(p->reader, &visitor, &pass, ret_damaged);
+}
+
+uint64_t profile_calls_records(const struct profile *p)
+{
+    return count_records(p, FORMAT_CHUNK_CALLS);
 }
 
 /* --- sources --- */

@@ -98,6 +98,14 @@ int profile_each_sample_part(const struct profile *p, unsigned part, unsigned pa
 /* How many runs of samples the file claims to hold; to decide how to go about them. */
 uint64_t profile_sample_records(const struct profile *p);
 
+/* Pushes every record of exact calls, ids made good. */
+int profile_each_calls(const struct profile *p,
+                       int (*fn)(void *ctx, const struct record_calls *calls), void *ctx,
+                       uint32_t *ret_damaged);
+
+/* How many of them the file claims to hold. */
+uint64_t profile_calls_records(const struct profile *p);
+
 /* Pushes every record of a source, in the order of the file, ids made good; the texts are borrowed
  * for the call. They are not kept in memory: most questions never ask for them. */
 int profile_each_source(const struct profile *p,

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/io.h"
+#include "format/ring.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +56,9 @@ void facts_write(struct format_writer *w, const struct record_options *o, const 
     char text[4096];
     format_writer_meta(w, "pyrometer", o->version);
     format_writer_meta(w, "mode", mode);
-    format_writer_meta(w, "instruments", "sample");
+    snprintf(text, sizeof text, "%s%s%s", o->sample ? "sample" : "",
+             o->sample && o->instruments ? "," : "", o->instruments & RING_CALLS ? "calls" : "");
+    format_writer_meta(w, "instruments", text);
     put_command(w, o);
     if (getcwd(text, sizeof text))
         format_writer_meta(w, "directory", text);
@@ -74,6 +77,8 @@ void facts_write(struct format_writer *w, const struct record_options *o, const 
     put_proc_field(w, "memory", "/proc/meminfo", "MemTotal");
     snprintf(text, sizeof text, "%ld", sysconf(_SC_NPROCESSORS_ONLN));
     format_writer_meta(w, "cores", text);
+    if (!o->sample)
+        return;
     snprintf(text, sizeof text, "%g", o->hz);
     format_writer_meta(w, "sample_hz", text);
 }

@@ -83,12 +83,14 @@ static void tell_the_recorder(pid_t recorder)
     putenv(variable);
 }
 
-static void become(char *const *argv, pid_t recorder, int report)
+static void become(char *const *argv, const struct session *session, pid_t recorder, int report)
 {
     for (int sig = 1; sig < NSIG; sig++)
         if (seen.changed[sig])
             sigaction(sig, &seen.old[sig], NULL);
     tell_the_recorder(recorder);
+    if (session)
+        session_export(session);
     execvp(argv[0], argv);
     int error = errno;
     while (write(report, &error, sizeof error) < 0 && errno == EINTR)
@@ -96,14 +98,15 @@ static void become(char *const *argv, pid_t recorder, int report)
     _exit(127);
 }
 
-int launch_start(char *const *argv, pid_t *ret_pid, int *ret_exec_error)
+int launch_start(char *const *argv, const struct session *session, pid_t *ret_pid,
+                 int *ret_exec_error)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0)
         return err_from_errno(errno);
     pid_t recorder = getpid(), pid = fork();
     if (pid == 0)
-        become(argv, recorder, fds[1]);
+        become(argv, session, recorder, fds[1]);
     int error = pid < 0 ? errno : 0;
     close(fds[1]);
     int exec_error = 0;

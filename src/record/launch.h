@@ -6,6 +6,8 @@
 #ifndef PYROMETER_RECORD_LAUNCH_H
 #define PYROMETER_RECORD_LAUNCH_H
 
+#include "record/session.h"
+
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -13,9 +15,10 @@
 int launch_watch_signals(bool forward);
 
 /* Forks and executes argv with the signals as we found them and PYROMETER_ACTIVE=<our pid> in its
- * environment. 0 with *ret_exec_error = errno if the
+ * environment, and what a guest needs if there is a session (or NULL). 0 with *ret_exec_error = errno if the
  * exec failed (the child is gone then), or a negative code. */
-int launch_start(char *const *argv, pid_t *ret_pid, int *ret_exec_error);
+int launch_start(char *const *argv, const struct session *session, pid_t *ret_pid,
+                 int *ret_exec_error);
 
 /* Sends on what has arrived for the child. */
 void launch_forward_signals(pid_t child);

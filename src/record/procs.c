@@ -43,6 +43,12 @@ struct proc {
     unsigned failures; /* in a row */
 };
 
+/* A process that was given a number. */
+struct known {
+    pid_t pid;
+    uint32_t id;
+};
+
 struct procs {
     struct target_shared *shared;
     bool adopt;
@@ -52,7 +58,8 @@ struct procs {
     uint64_t births_ns; /* when it was looked at */
     uint64_t scan_ns;
     uint32_t next_id;
-    VEC(struct proc *) list;                        /* those alive, as far as we know */
+    VEC(struct known) known; /* every process there was, in the order of their numbers */
+    VEC(struct proc *) list; /* those alive, as far as we know */
     uint64_t ended[RECORD_PROCESS_UNSUPPORTED + 1]; /* by kind */
 };
 
@@ -130,6 +137,14 @@ static uint64_t youngest_pid(const struct procs *p)
     return last ? strtoull(last + 1, NULL, 10) : 0;
 }
 
+/* Best effort: without memory a guest's process gets a second number. */
+static void remember(struct procs *p, pid_t pid, uint32_t id)
+{
+    struct known *k = vec_push(&p->known);
+    if (k)
+        *k = (struct known){pid, id};
+}
+
 /* ---- births ---- */
 
 static int add(struct procs *p, pid_t pid, pid_t parent, uint64_t now_ns, struct proc **ret)
@@ -150,6 +165,7 @@ static int add(struct procs *p, pid_t pid, pid_t parent, uint64_t now_ns, struct
     c->born_ns = now_ns;
     c->probe_ns = now_ns + FIRST_PROBE_NS;
     p->shared->stats->value[RECORD_STAT_PROCESSES_SEEN]++;
+    remember(p, pid, c->record.id);
     write_process(p, c);
     if (ret)
         *ret = c;
@@ -390,6 +406,26 @@ int procs_add_open(struct procs *p, struct remote *remote, uint64_t now_ns)
     return rc;
 }
 
+uint32_t procs_id_of(struct procs *p, pid_t pid, pid_t parent, const char *python,
+                     uint64_t start_ns)
+{
+    for (size_t i = p->known.len; i-- > 0;)
+        if (p->known.data[i].pid == pid)
+            return p->known.data[i].id;
+    uint64_t origin = p->shared->origin_ns;
+    struct proc c = {.record = {.id = p->next_id++,
+                                .pid = (uint32_t)pid,
+                                .parent_pid = (uint32_t)parent,
+                                .kind = RECORD_PROCESS_PYTHON,
+                                .start_ns = start_ns > origin ? start_ns - origin : 0}};
+    c.record.python_version = format_writer_string(p->shared->writer, python, strlen(python));
+    p->shared->stats->value[RECORD_STAT_PROCESSES_SEEN]++;
+    p->ended[RECORD_PROCESS_PYTHON]++;
+    remember(p, pid, c.record.id);
+    write_process(p, &c);
+    return c.record.id;
+}
+
 bool procs_alive(const struct procs *p, pid_t pid)
 {
     return find(p, pid) != NULL;
@@ -430,6 +466,7 @@ void procs_free(struct procs *p)
         free(p->list.data[i]);
     }
     vec_release(&p->list);
+    vec_release(&p->known);
     remote_finder_free(p->finder);
     if (p->loadavg_fd >= 0)
         close(p->loadavg_fd);

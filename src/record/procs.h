@@ -28,6 +28,11 @@ int procs_tick(struct procs *p, uint64_t now_ns);
 /* Writes open runs and fills in the counters. */
 void procs_flush(struct procs *p);
 
+/* The number in the file of a process that a guest speaks for, also if it has ended meanwhile; made up
+ * from what the guest says if it came and went between two looks. */
+uint32_t procs_id_of(struct procs *p, pid_t pid, pid_t parent, const char *python,
+                     uint64_t start_ns);
+
 /* Is this process still under watch? */
 bool procs_alive(const struct procs *p, pid_t pid);
 

@@ -18,6 +18,8 @@ struct record_options {
     const char *path; /* the recording */
     bool force;       /* may replace it */
     uint8_t run_id[16];
+    uint32_t instruments; /* enum ring_instrument: what is asked of guests; 0: nobody is sent in */
+    bool sample;          /* take stacks from outside, `hz` times a second */
     double hz;
     double seconds;       /* stop recording after this; 0: to the end */
     char *const *argv;    /* record_run: the command, NULL-terminated */

@@ -4,6 +4,7 @@
 #include "base/attr.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "record/drain.h"
 #include "record/facts.h"
 #include "record/launch.h"
 #include "record/procs.h"
@@ -27,7 +28,10 @@ struct recorder {
     const struct record_options *options;
     struct format_writer *writer;
     struct target_shared shared;
+    struct threadids threads;
     struct procs *procs;
+    struct session session; /* with the guests; none: fd < 0 */
+    struct drain *drain;
     struct record_stats stats;
     struct record_result result;
     pid_t root;
@@ -118,8 +122,20 @@ static void update_stats(struct recorder *r, uint64_t now)
         v[RECORD_STAT_ELAPSED_NS] = now - r->start_ns;
 }
 
+static void take_events(struct recorder *r)
+{
+    if (!r->drain)
+        return;
+    drain_flush(r->drain, &r->shared, r->procs);
+    uint64_t *v = r->stats.value;
+    v[RECORD_STAT_THREADS_REFUSED] = atomic_load(&r->session.shared->no_slot);
+    v[RECORD_STAT_AGENTS_REFUSED] = atomic_load(&r->session.shared->refused);
+    v[RECORD_STAT_DRAIN_CPU_NS] = drain_cpu_ns(r->drain);
+}
+
 static void flush(struct recorder *r, uint64_t now)
 {
+    take_events(r);
     procs_flush(r->procs);
     sources_collect(r->shared.sources);
     update_stats(r, now);
@@ -189,6 +205,8 @@ static int begin(struct recorder *r, const struct record_options *o, const char 
         .writer = r->writer,
         .stats = &r->stats,
         .origin_ns = r->start_ns,
+        .threads = &r->threads,
+        .sample = o->sample,
         .period_ns = (uint64_t)llround((double)NS_PER_SEC / o->hz),
         .unsafe = o->unsafe_no_check,
     };
@@ -199,6 +217,10 @@ static int begin(struct recorder *r, const struct record_options *o, const char 
         rc = sources_new(r->writer, &r->shared.sources);
     if (rc == 0)
         rc = procs_new(&r->shared, r->child, &r->procs);
+    if (rc == 0 && o->instruments)
+        rc = session_new(o->instruments, &r->session);
+    if (rc == 0 && o->instruments)
+        rc = drain_new(&r->session, &r->drain);
     return rc;
 }
 
@@ -242,6 +264,10 @@ static void get_ready(struct recorder *r)
 static void finish(struct recorder *r)
 {
     uint64_t now = clock_mono_ns();
+    if (r->drain) {
+        drain_stop(r->drain);
+        take_events(r);
+    }
     procs_flush(r->procs);
     procs_free(r->procs);
     r->procs = NULL;
@@ -258,21 +284,25 @@ static void finish(struct recorder *r)
 
 static void release(struct recorder *r)
 {
+    drain_free(r->drain);
+    session_release(&r->session);
     procs_free(r->procs);
     sources_free(r->shared.sources);
     format_writer_free(r->writer);
     target_shared_release(&r->shared);
+    threadids_release(&r->threads);
 }
 
 int record_run(const struct record_options *options, struct record_result *ret)
 {
-    struct recorder r = {.child = true, .options = options};
+    struct recorder r = {.child = true, .options = options, .session = {.fd = -1}};
     int rc = begin(&r, options, "run");
     if (rc == 0)
         rc = launch_watch_signals(true);
     if (rc == 0) {
         prctl(PR_SET_CHILD_SUBREAPER, 1);
-        rc = launch_start(options->argv, &r.root, &r.result.exec_error);
+        rc =
+            launch_start(options->argv, r.drain ? &r.session : NULL, &r.root, &r.result.exec_error);
     }
     if (rc < 0) {
         release(&r);
@@ -297,7 +327,7 @@ int record_run(const struct record_options *options, struct record_result *ret)
 
 int record_attach(const struct record_options *options, struct record_result *ret)
 {
-    struct recorder r = {.root = options->pid, .options = options};
+    struct recorder r = {.root = options->pid, .options = options, .session = {.fd = -1}};
     struct remote *remote = NULL;
     int rc = remote_open(NULL, options->pid, &remote);
     if (rc == 0)

@@ -59,7 +59,7 @@ struct code_ids {
     struct idxmap map;
 };
 
-static uint32_t intern_code(struct target_shared *s, const struct record_code *code)
+uint32_t target_intern_code(struct target_shared *s, const struct record_code *code)
 {
     struct code_ids *c = s->codes;
     uint32_t hash = hash_bytes(code, sizeof *code), at;
@@ -82,7 +82,7 @@ static uint32_t special_code(struct target_shared *s, const char *name)
         .name = format_writer_string(s->writer, name, strlen(name)),
         .flags = RECORD_CODE_SPECIAL,
     };
-    return intern_code(s, &code);
+    return target_intern_code(s, &code);
 }
 
 int target_shared_init(struct target_shared *s)
@@ -145,11 +145,12 @@ static struct track *track_new(struct target *t, const struct remote_thread *r, 
     if (!k)
         return NULL;
     k->serial = r->serial;
-    k->id = t->shared->next_thread++;
+    bool is_new;
+    k->id = threadids_get(t->shared->threads, THREADID_SAMPLER, t->process, r->ident, &is_new);
     threadstate_open(&k->os, remote_pid(t->remote), r->tid);
     k->name_wait_ns = NAME_FIRST_NS;
     k->name_due_ns = now_ns + NAME_FIRST_NS;
-    t->shared->stats->value[RECORD_STAT_THREADS_SEEN]++;
+    t->shared->stats->value[RECORD_STAT_THREADS_SEEN] += is_new;
     write_thread(t, k, r, now_ns - t->shared->origin_ns);
     return k;
 }
@@ -230,7 +231,7 @@ static uint32_t code_id(struct target *t, uint32_t index)
             .file = format_writer_string(w, c->file, c->file_len),
             .first_line = c->first_line,
         };
-        *id = intern_code(t->shared, &code);
+        *id = target_intern_code(t->shared, &code);
         if (t->shared->sources)
             sources_want(t->shared->sources, t->place, code.file, c->file);
     }
@@ -386,6 +387,10 @@ int target_sample(struct target *t, uint64_t now_ns)
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < t->tracks.len; i++) {
+        if (!t->shared->sample) {
+            update_name(t, i, t->tracks.data[i], now_ns);
+            continue;
+        }
         rc = sample_thread(t, i, now_ns);
         if (rc == E_NOTREADY || rc == E_BADMEM) {
             t->shared->stats->value[RECORD_STAT_SAMPLES_FAILED]++;

@@ -9,7 +9,7 @@ enum { TEXT_MAX = 64 << 20 };
 bool view_is_too_short(const struct analysis_weights *weights)
 {
     /* what another tool found worth writing is worth showing */
-    return weights->recorded_samples < VIEW_LEAST_SAMPLES &&
+    return weights->recorded_samples < VIEW_LEAST_SAMPLES && !weights->metric->weigh_calls &&
            !profile_meta_value(weights->profile, "import");
 }
 

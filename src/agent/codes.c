@@ -1,0 +1,164 @@
+#include "agent/codes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+ptrdiff_t codes_index = -1;
+struct c_entry codes_c[C_SLOTS];
+
+enum { CO_GENERATOR = 0x20, CO_COROUTINE = 0x80, CO_ASYNC_GENERATOR = 0x200 };
+
+/* A text attribute of a Python object, or "". What it points to lives as long as `*ret_keep`. */
+struct text {
+    const char *at;
+    ptrdiff_t len;
+    py_object *keep;
+};
+
+static struct text get_text(py_object *o, const char *attribute)
+{
+    struct text t = {"", 0, py.PyObject_GetAttrString(o, attribute)};
+    const char *at = t.keep ? py.PyUnicode_AsUTF8AndSize(t.keep, &t.len) : NULL;
+    if (at)
+        t.at = at;
+    else
+        t.len = 0;
+    if (t.len > RING_MAX_TEXT)
+        t.len = RING_MAX_TEXT;
+    return t;
+}
+
+static void drop_text(struct text *t)
+{
+    if (t->keep)
+        py.Py_DecRef(t->keep);
+}
+
+static uint32_t new_number(void)
+{
+    uint32_t n = atomic_fetch_add(&guest.session->next_code, 1) + 1;
+    return n <= RING_MAX_VALUE ? n : RING_MAX_VALUE; /* the last one is shared by all that follow */
+}
+
+static void define(const struct ring_code *code, const char *name, const char *qualname,
+                   const char *file)
+{
+    const struct guest_piece pieces[] = {{code, sizeof *code},
+                                         {name, code->name_len},
+                                         {qualname, code->qualname_len},
+                                         {file, code->file_len}};
+    guest_emit_ext(RING_EXT_CODE, pieces, 4);
+}
+
+bool codes_init(void)
+{
+    codes_index = py.request_extra(NULL);
+    return codes_index >= 0;
+}
+
+static uint32_t flags_of(py_object *code)
+{
+    uint32_t co_flags = py_u32(code, py.code_flags), flags = 0;
+    if (co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
+        flags |= RING_CODE_GENERATOR;
+    if (co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))
+        flags |= RING_CODE_COROUTINE;
+    return flags;
+}
+
+code_mark codes_meet(py_object *code)
+{
+    py_object *type, *value, *traceback;
+    py.PyErr_Fetch(&type, &value, &traceback);
+    struct text name = get_text(code, "co_name");
+    struct text qualname = {"", 0, NULL};
+    if (py.minor >= 11)
+        qualname = get_text(code, "co_qualname");
+    struct text file = get_text(code, "co_filename");
+    py_object *line = py.PyObject_GetAttrString(code, "co_firstlineno");
+    struct ring_code c = {
+        .id = new_number(),
+        .flags = flags_of(code),
+        .first_line = line ? (uint32_t)py.PyLong_AsLong(line) : 0,
+        .name_len = (uint32_t)name.len,
+        .qualname_len = (uint32_t)qualname.len,
+        .file_len = (uint32_t)file.len,
+    };
+    code_mark mark = c.id << CODE_MARK_SHIFT | c.flags;
+    if (py.set_extra(code, codes_index, (void *)(uintptr_t)mark) < 0)
+        py.PyErr_Clear();
+    define(&c, name.at, qualname.at, file.at);
+    drop_text(&name);
+    drop_text(&qualname);
+    drop_text(&file);
+    if (line)
+        py.Py_DecRef(line);
+    py.PyErr_Restore(type, value, traceback);
+    return mark;
+}
+
+/* "<built-in method time.sleep>", "<method 'append' of 'list' objects>": as cProfile says it. */
+static int name_of(char *out, size_t max, py_object *callable, void *definition)
+{
+    const char *name = *(const char *const *)definition; /* PyMethodDef begins with its name */
+    py_object *owner = NULL;
+    int n;
+    if (py_type(callable) == py.method_descr_type) {
+        owner = py_pointer(callable, 16); /* the type it belongs to */
+    } else {
+        py_object *self = py_pointer(callable, 24), *module = py_pointer(callable, 32);
+        if (module) {
+            struct text t = {0};
+            const char *at = py.PyUnicode_AsUTF8AndSize(module, &t.len);
+            if (!at)
+                py.PyErr_Clear();
+            n = at ? snprintf(out, max, "<built-in method %s.%s>", at, name)
+                   : snprintf(out, max, "<built-in method %s>", name);
+            return n;
+        }
+        owner = self ? py_type(self) : NULL;
+    }
+    if (!owner)
+        return snprintf(out, max, "<built-in method %s>", name);
+    enum { TP_NAME = 24 };
+    const char *type_name = py_pointer(owner, TP_NAME);
+    if (strcmp(type_name, "type") == 0)
+        return snprintf(out, max, "<built-in method %s>", name);
+    return snprintf(out, max, "<method '%s' of '%s' objects>", name, type_name);
+}
+
+/* The table that forgets nothing, behind the small one; full is full, and then numbers repeat. */
+enum { ALL_C = 1 << 15 };
+static struct c_entry all_c[ALL_C];
+static uint32_t all_c_used;
+
+static struct c_entry *find_c(void *definition)
+{
+    uint32_t at = (uint32_t)((uintptr_t)definition * 0xff51afd7ed558ccdull >> 40);
+    for (;; at++) {
+        struct c_entry *e = &all_c[at % ALL_C];
+        if (!e->definition || e->definition == definition)
+            return e;
+    }
+}
+
+code_mark codes_meet_c(py_object *callable, void *definition)
+{
+    struct c_entry *e = find_c(definition);
+    if (!e->definition) {
+        if (all_c_used >= ALL_C * 3 / 4)
+            return 0;
+        py_object *type, *value, *traceback;
+        py.PyErr_Fetch(&type, &value, &traceback);
+        char name[512];
+        int n = name_of(name, sizeof name, callable, definition);
+        struct ring_code c = {.id = new_number(), .flags = RING_CODE_C};
+        c.name_len = n < 0 ? 0 : n < (int)sizeof name ? (uint32_t)n : (uint32_t)sizeof name - 1;
+        define(&c, name, "", "");
+        *e = (struct c_entry){definition, c.id << CODE_MARK_SHIFT | c.flags};
+        all_c_used++;
+        py.PyErr_Restore(type, value, traceback);
+    }
+    codes_c[codes_c_slot(definition)] = *e;
+    return e->mark;
+}

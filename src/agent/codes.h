@@ -1,0 +1,67 @@
+/* Numbers for code objects and C functions, and their definitions.
+ *
+ * A code object carries its number in a co_extra slot: an address means another object as soon as
+ * the first has died, and code made by exec() dies young. C functions are numbered by their method
+ * definition, which lives as long as their module. A definition is written to the ring of the thread
+ * that first meets it, before the record that uses it. The GIL is held throughout. */
+#ifndef PYROMETER_AGENT_CODES_H
+#define PYROMETER_AGENT_CODES_H
+
+#include "agent/guest.h"
+#include "agent/pyver.h"
+
+/* What the slot holds: the number and, below it, enum ring_code_flag. */
+typedef uint32_t code_mark;
+enum { CODE_MARK_SHIFT = 4 };
+
+struct code_extras { /* behind a code object's co_extra */
+    ptrdiff_t size;
+    void *slot[];
+};
+
+extern ptrdiff_t codes_index; /* our slot; below 0: not there yet */
+
+/* Asks the interpreter for a slot. */
+bool codes_init(void);
+
+code_mark codes_meet(py_object *code);
+code_mark codes_meet_c(py_object *callable, void *definition);
+
+static inline code_mark codes_mark(py_object *code)
+{
+    const struct code_extras *extras = py_pointer(code, py.code_extra);
+    if (likely(extras && extras->size > codes_index)) {
+        code_mark mark = (code_mark)(uintptr_t)extras->slot[codes_index];
+        if (likely(mark))
+            return mark;
+    }
+    return codes_meet(code);
+}
+
+/* C functions are met so often that the last ones are kept in a small table. */
+enum { C_SLOTS = 1 << 13 };
+struct c_entry {
+    void *definition;
+    code_mark mark;
+};
+extern struct c_entry codes_c[C_SLOTS];
+
+static inline uint32_t codes_c_slot(const void *definition)
+{
+    return (uint32_t)((uintptr_t)definition * 0x9e3779b97f4a7c15ull >> 48) & (C_SLOTS - 1);
+}
+
+static inline code_mark codes_mark_c(py_object *callable, void *definition)
+{
+    const struct c_entry *e = &codes_c[codes_c_slot(definition)];
+    if (likely(e->definition == definition))
+        return e->mark;
+    return codes_meet_c(callable, definition);
+}
+
+static inline uint32_t codes_number(code_mark mark)
+{
+    return mark >> CODE_MARK_SHIFT;
+}
+
+#endif

@@ -1,0 +1,363 @@
+#include "agent/guest.h"
+
+#include "agent/pyver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    CHECK_WORDS = 1 << 14, /* words between two thoughts */
+    CHECKS_PER_SECOND = 25,
+    SPINS = 200, /* of the pause instruction before the first sleep */
+    SLEEP_US = 50,
+    BEAT_OLD_MS = 40, /* a recorder that has not looked for so long may be dead */
+    FD_ABOVE = 400,   /* out of the way of programs that count on small numbers */
+};
+
+struct guest guest = {.fd = -1};
+__thread struct guest_thread guest_me;
+void (*guest_chore)(void);
+void (*guest_new_thread)(void);
+void (*guest_take_out)(void);
+
+static pthread_key_t end_key;
+static bool has_end_key;
+
+/* --- the session's file --- */
+
+static bool is_ours(int fd)
+{
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == guest.file_dev &&
+           st.st_ino == guest.file_ino;
+}
+
+/* "PID:FD:KEY" */
+static bool parse(const char *text, unsigned long *pid, unsigned long *fd, uint64_t *key)
+{
+    char *end;
+    *pid = strtoul(text, &end, 10);
+    if (*end != ':')
+        return false;
+    *fd = strtoul(end + 1, &end, 10);
+    if (*end != ':')
+        return false;
+    *key = strtoull(end + 1, &end, 16);
+    return *end == 0;
+}
+
+static int open_file(void)
+{
+    unsigned long pid, number;
+    uint64_t key;
+    char path[64];
+    if (!parse(guest.variable, &pid, &number, &key))
+        return -1;
+    snprintf(path, sizeof path, "/proc/%lu/fd/%lu", pid, number);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_ABOVE);
+    if (high >= 0) {
+        close(fd);
+        fd = high;
+    }
+    return fd;
+}
+
+/* The program may have closed it, or even put something else there. */
+static int session_fd(void)
+{
+    if (!is_ours(guest.fd)) {
+        int fd = open_file();
+        if (fd >= 0 && !is_ours(fd)) {
+            close(fd);
+            fd = -1;
+        }
+        guest.fd = fd;
+    }
+    return guest.fd;
+}
+
+static void on_thread_end(void *unused)
+{
+    (void)unused;
+    guest_close_thread();
+}
+
+bool guest_enter(void)
+{
+    const char *variable = getenv(RING_VARIABLE);
+    unsigned long pid, number;
+    uint64_t key;
+    if (!variable || strlen(variable) >= sizeof guest.variable ||
+        !parse(variable, &pid, &number, &key))
+        return false;
+    memcpy(guest.variable, variable, strlen(variable) + 1);
+    int fd = open_file();
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_size < RING_SESSION_BYTES) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    struct ring_session *s =
+        mmap(NULL, RING_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (s == MAP_FAILED || s->magic != RING_MAGIC || s->key != key || s->version != RING_VERSION) {
+        if (s != MAP_FAILED) {
+            if (s->magic == RING_MAGIC && s->key == key)
+                atomic_fetch_add(&s->refused, 1);
+            munmap(s, RING_SESSION_BYTES);
+        }
+        close(fd);
+        return false;
+    }
+    guest.fd = fd;
+    guest.file_dev = st.st_dev;
+    guest.file_ino = st.st_ino;
+    guest.instruments = s->instruments;
+    guest.tsc = s->clock == RING_CLOCK_TSC;
+    guest.check_ticks = s->ticks_per_second / CHECKS_PER_SECOND;
+    guest.session = s;
+    has_end_key = pthread_key_create(&end_key, on_thread_end) == 0;
+    return true;
+}
+
+/* --- a thread's slot --- */
+
+static bool claim(uint32_t *ret)
+{
+    struct ring_session *s = guest.session;
+    uint32_t first = atomic_fetch_add(&s->next_slot, 1);
+    for (uint32_t i = 0; i < RING_MAX_SLOTS; i++) {
+        uint32_t slot = (first + i) % RING_MAX_SLOTS, free = RING_FREE;
+        if (atomic_compare_exchange_strong(&s->slot_state[slot], &free, RING_CLAIMED)) {
+            *ret = slot;
+            return true;
+        }
+    }
+    atomic_fetch_add(&s->no_slot, 1);
+    return false;
+}
+
+static void fill_header(struct ring_header *h, uint64_t now)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    h->pid = (uint32_t)getpid();
+    h->parent_pid = (uint32_t)getppid();
+    h->tid = (uint32_t)syscall(SYS_gettid);
+    h->ident = py.PyThread_get_thread_ident();
+    h->start_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    h->start_tick = now;
+    memcpy(h->python, py.version, sizeof h->python);
+    atomic_store(&h->head, 0);
+    atomic_store(&h->lost, 0);
+    atomic_store(&h->waits, 0);
+    atomic_store(&h->waited_ticks, 0);
+    atomic_store(&h->tail, 0);
+}
+
+static bool open_thread(uint64_t now)
+{
+    struct guest_thread *me = &guest_me;
+    uint32_t slot;
+    if (me->refused)
+        return false;
+    me->refused = true; /* until it has worked */
+    int fd = session_fd();
+    if (fd < 0 || !claim(&slot))
+        return false;
+    struct ring_header *h = mmap(NULL, RING_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                                 (off_t)ring_slot_offset(slot));
+    if (h == MAP_FAILED) {
+        atomic_store(&guest.session->slot_state[slot], RING_FREE);
+        return false;
+    }
+    fill_header(h, now);
+    *me = (struct guest_thread){.ring = h,
+                                .words = (uint64_t *)((char *)h + RING_HEADER_BYTES),
+                                .slot = slot,
+                                .last = now,
+                                .busy = true};
+    atomic_store_explicit(&guest.session->slot_state[slot], RING_LIVE, memory_order_release);
+    if (has_end_key)
+        pthread_setspecific(end_key, me);
+    return true;
+}
+
+void guest_close_thread(void)
+{
+    struct guest_thread *me = &guest_me;
+    if (!me->ring)
+        return;
+    struct ring_header *h = me->ring;
+    uint32_t slot = me->slot;
+    *me = (struct guest_thread){.refused = true};
+    munmap(h, RING_SLOT_BYTES);
+    atomic_store_explicit(&guest.session->slot_state[slot], RING_CLOSED, memory_order_release);
+}
+
+void guest_forked(void)
+{
+    struct guest_thread *me = &guest_me;
+    if (me->ring)
+        munmap(me->ring, RING_SLOT_BYTES);
+    *me = (struct guest_thread){0};
+}
+
+/* --- the recorder --- */
+
+static uint64_t mono_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+}
+
+/* The recorder holds a lock on the file for as long as it lives, and not a moment longer, even if
+ * nobody has collected its remains. */
+static bool recorder_lives(void)
+{
+    uint64_t beat_ms =
+        atomic_load_explicit(&guest.session->beat_ns, memory_order_relaxed) / 1000000u;
+    if (mono_ms() < beat_ms + BEAT_OLD_MS)
+        return true;
+    int fd = session_fd();
+    if (fd < 0)
+        return false; /* its descriptors are gone with it */
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
+}
+
+static void switch_off(void)
+{
+    if (!atomic_exchange(&guest.on, false))
+        return;
+    if (guest_take_out)
+        guest_take_out();
+}
+
+/* A pause as a record of its own; there is always room for a few. */
+static void put_pause(struct guest_thread *me, enum ring_kind kind, uint64_t now)
+{
+    uint64_t ticks = now > me->last ? now - me->last : 0;
+    guest_put(me, ring_word(kind, (uint32_t)(ticks >> 32) & RING_MAX_VALUE, ticks & UINT32_MAX));
+    me->last += ticks;
+}
+
+enum { KEPT_BACK = 4 }; /* words for the pauses that stand before a record */
+
+static uint64_t room_until(const struct guest_thread *me)
+{
+    return atomic_load_explicit(&me->ring->tail, memory_order_acquire) + RING_WORDS - KEPT_BACK;
+}
+
+/* Waits for the recorder to make room, for a while. */
+static bool wait_for_room(struct guest_thread *me, uint32_t words)
+{
+    uint64_t begin = guest_now(), begin_ms = mono_ms(), most = guest.session->wait_max_ms;
+    bool room = false, alive = true;
+    for (unsigned i = 0; !room && alive; i++) {
+        if (i < SPINS) {
+            _mm_pause();
+        } else {
+            struct timespec nap = {0, SLEEP_US * 1000};
+            syscall(SYS_nanosleep, &nap, NULL);
+            alive = recorder_lives() && mono_ms() < begin_ms + most;
+        }
+        room = me->head + words + CHECK_WORDS <= room_until(me);
+    }
+    atomic_fetch_add_explicit(&me->ring->waits, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&me->ring->waited_ticks, guest_now() - begin, memory_order_relaxed);
+    return me->head + words <= room_until(me);
+}
+
+static bool make_room(struct guest_thread *me, uint32_t words)
+{
+    if (me->head + words > room_until(me) && !wait_for_room(me, words)) {
+        atomic_fetch_add_explicit(&me->ring->lost, 1, memory_order_relaxed);
+        me->limit = me->head;
+        return false;
+    }
+    uint64_t until = room_until(me), soon = me->head + words + CHECK_WORDS;
+    me->limit = until < soon ? until : soon;
+    return true;
+}
+
+/* False: the recorder is gone, and we are out. */
+static bool think(struct guest_thread *me, uint64_t now)
+{
+    if (now < me->check_at)
+        return true;
+    me->check_at = now + guest.check_ticks;
+    if (atomic_load_explicit(&guest.session->stop, memory_order_relaxed) || !recorder_lives()) {
+        switch_off();
+        return false;
+    }
+    if (guest_chore)
+        guest_chore();
+    return true;
+}
+
+bool guest_slow(uint64_t now, uint32_t words)
+{
+    struct guest_thread *me = &guest_me;
+    if (me->busy || !atomic_load_explicit(&guest.on, memory_order_relaxed))
+        return false;
+    bool new_thread = !me->ring;
+    if (new_thread && !open_thread(now))
+        return false;
+    me->busy = true;
+    bool room = think(me, now) && make_room(me, words);
+    if (room) {
+        put_pause(me, RING_TIME, now);
+        put_pause(me, RING_WAIT, guest_now());
+    }
+    me->busy = false;
+    if (room && new_thread && guest_new_thread) {
+        guest_new_thread();
+        room = make_room(me, words);
+    }
+    return room;
+}
+
+void guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t count)
+{
+    struct guest_thread *me = &guest_me;
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += pieces[i].len;
+    uint32_t words = (uint32_t)((bytes + 7) / 8);
+    uint64_t now = guest_now();
+    if (words > RING_MAX_PAYLOAD_WORDS)
+        return;
+    if (unlikely(me->head + words + 1 > me->limit || now >= me->check_at)) {
+        if (!guest_slow(now, words + 1))
+            return;
+        now = me->last;
+    }
+    guest_put(me, ring_word(RING_EXT, (uint32_t)kind | words << 8, now - me->last));
+    me->last = now;
+    uint64_t word = 0;
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < pieces[i].len; k++) {
+            word |= (uint64_t)((const uint8_t *)pieces[i].data)[k] << 8 * (at % 8);
+            if (++at % 8 == 0) {
+                guest_put(me, word);
+                word = 0;
+            }
+        }
+    if (at % 8)
+        guest_put(me, word);
+    guest_publish(me);
+}

@@ -1,0 +1,121 @@
+/* The guest's one state, a thread's ring, and how a record gets into it.
+ *
+ * emit() is what every hook ends in: a stamp, a store, a store of the head. All that is rare (no ring
+ * yet, ring full, time to see whether the recorder still lives, a long pause) is behind one test in
+ * guest_slow(). Nothing here allocates, prints, raises or takes a lock. */
+#ifndef PYROMETER_AGENT_GUEST_H
+#define PYROMETER_AGENT_GUEST_H
+
+#include "format/ring.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
+#include <x86intrin.h>
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+struct guest {
+    struct ring_session *session; /* NULL: not invited, or turned back */
+    uint32_t instruments;         /* enum ring_instrument */
+    bool tsc;                     /* which clock */
+    _Atomic bool on;              /* records are taken */
+    int fd;                       /* the session's file; may be closed by the program */
+    uint64_t file_dev, file_ino;  /* to tell whether it was */
+    uint64_t check_ticks;         /* the recorder is looked for so often */
+    char variable[64];            /* what RING_VARIABLE holds, for children */
+};
+extern struct guest guest;
+
+/* A thread's side of its ring. head == limit == 0 while it has none. */
+struct guest_thread {
+    uint64_t head, limit; /* words ever written; where to stop and think */
+    uint64_t last;        /* tick of the last record */
+    uint64_t check_at;    /* tick at which to stop and think */
+    uint64_t *words;
+    struct ring_header *ring;
+    uint32_t slot;
+    bool refused; /* there was no slot: do not ask at every event */
+    bool busy;    /* in the slow path */
+};
+extern __thread struct guest_thread guest_me __attribute__((tls_model("initial-exec")));
+
+static inline uint64_t guest_now(void)
+{
+    if (likely(guest.tsc))
+        return __rdtsc();
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Makes room for `words` more and writes the time up to `now`, and what this took as a wait; then
+ * me->last is the present. False: nothing can be written now. */
+bool guest_slow(uint64_t now, uint32_t words);
+
+static inline void guest_put(struct guest_thread *me, uint64_t word)
+{
+    me->words[me->head & (RING_WORDS - 1)] = word;
+    me->head++;
+}
+
+static inline void guest_publish(struct guest_thread *me)
+{
+    atomic_store_explicit(&me->ring->head, me->head, memory_order_release);
+}
+
+static inline void guest_emit(enum ring_kind kind, uint32_t value)
+{
+    struct guest_thread *me = &guest_me;
+    uint64_t now = guest_now();
+    if (unlikely(me->head >= me->limit || now >= me->check_at)) {
+        if (!guest_slow(now, 1))
+            return;
+        now = me->last;
+    }
+    guest_put(me, ring_word(kind, value, now - me->last));
+    me->last = now;
+    guest_publish(me);
+}
+
+/* The same, followed by which frame it is. */
+static inline void guest_emit_frame(enum ring_kind kind, uint32_t value, uint64_t frame)
+{
+    struct guest_thread *me = &guest_me;
+    uint64_t now = guest_now();
+    if (unlikely(me->head + 1 >= me->limit || now >= me->check_at)) {
+        if (!guest_slow(now, 2))
+            return;
+        now = me->last;
+    }
+    guest_put(me, ring_word(kind, value, now - me->last));
+    guest_put(me, ring_word(RING_FRAME, (uint32_t)(frame >> 32), frame & UINT32_MAX));
+    me->last = now;
+    guest_publish(me);
+}
+
+/* An extended record out of several pieces, cut at RING_MAX_PAYLOAD_WORDS. */
+struct guest_piece {
+    const void *data;
+    size_t len;
+};
+void guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t count);
+
+/* Comes in: reads the variable and maps the session. False: not invited, or of another version. */
+bool guest_enter(void);
+
+/* Gives the ring of this thread back: it ends. */
+void guest_close_thread(void);
+
+/* In a forked child: the rings are the parent's. */
+void guest_forked(void);
+
+/* What hooks have to do now and then, with the GIL held; set by whoever installed them. */
+extern void (*guest_chore)(void);
+/* Called when a thread got its ring: writes the functions that have begun already. */
+extern void (*guest_new_thread)(void);
+/* Takes the hooks out; called once, with the GIL held, when the recorder is gone. */
+extern void (*guest_take_out)(void);
+
+#endif

@@ -1,0 +1,166 @@
+/* Passing through: programs that are started with an environment of their own, and threads.
+ *
+ * exec and posix_spawn put back what a cleaned environment lacks, on the stack, since they may run
+ * between vfork and exec where nothing may be allocated. pthread_create and PyGILState_Ensure tell
+ * when a thread is about to run Python for the first time: below 3.12 its profile function has to be
+ * set. Every wrapper calls the next definition of its name, and gives back what that does. */
+#include "agent/interpose.h"
+
+#include "agent/hooks.h"
+#include "agent/pyver.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+
+char interpose_preload[4096];
+char interpose_variable[96];
+extern char **environ;
+
+/* The next definition of a name; a pointer that is found once. */
+#define NEXT(name)                                                                                 \
+    static __typeof__(name) *next;                                                                 \
+    if (!next)                                                                                     \
+        next = (__typeof__(name) *)dlsym(RTLD_NEXT, #name);
+
+enum { MAX_ENVIRONMENT = 1 << 16 }; /* entries; larger ones pass as they are */
+
+static bool starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static size_t count(char *const *list)
+{
+    size_t n = 0;
+    while (list && list[n])
+        n++;
+    return n;
+}
+
+/* Writes the environment with ours into `out`, which has room for three more. An LD_PRELOAD of the
+ * program's own is kept: ours goes before it, unless it is there. */
+static void complete(char **out, char *const *env, char *preload, size_t preload_max)
+{
+    const char *ours = interpose_preload + strlen("LD_PRELOAD="), *theirs = "";
+    size_t n = 0;
+    for (size_t i = 0; env && env[i]; i++) {
+        if (starts_with(env[i], "LD_PRELOAD="))
+            theirs = env[i] + strlen("LD_PRELOAD=");
+        else if (!starts_with(env[i], RING_VARIABLE "="))
+            out[n++] = env[i];
+    }
+    bool there = strstr(theirs, ours) != NULL;
+    snprintf(preload, preload_max, "LD_PRELOAD=%s%s%s", there ? "" : ours,
+             there || !*theirs ? "" : ":", theirs);
+    out[n++] = preload;
+    out[n++] = interpose_variable;
+    out[n] = NULL;
+}
+
+static bool wants_completing(char *const *env)
+{
+    return interpose_preload[0] && guest.session && count(env) < MAX_ENVIRONMENT;
+}
+
+#define WITH_ENVIRONMENT(env)                                                                      \
+    char *room_[wants_completing(env) ? count(env) + 3 : 1];                                       \
+    char preload_[2 * sizeof interpose_preload];                                                   \
+    if (wants_completing(env)) {                                                                   \
+        complete(room_, env, preload_, sizeof preload_);                                           \
+        (env) = room_;                                                                             \
+    }
+
+#pragma GCC diagnostic ignored "-Wvla" /* nothing may be allocated between vfork and exec */
+
+PUBLIC int execve(const char *path, char *const argv[], char *const envp[])
+{
+    NEXT(execve);
+    char *const *env = envp;
+    WITH_ENVIRONMENT(env);
+    return next(path, argv, (char *const *)env);
+}
+
+PUBLIC int execvpe(const char *file, char *const argv[], char *const envp[])
+{
+    NEXT(execvpe);
+    char *const *env = envp;
+    WITH_ENVIRONMENT(env);
+    return next(file, argv, (char *const *)env);
+}
+
+PUBLIC int fexecve(int fd, char *const argv[], char *const envp[])
+{
+    NEXT(fexecve);
+    char *const *env = envp;
+    WITH_ENVIRONMENT(env);
+    return next(fd, argv, (char *const *)env);
+}
+
+PUBLIC int execv(const char *path, char *const argv[])
+{
+    return execve(path, argv, environ);
+}
+
+PUBLIC int execvp(const char *file, char *const argv[])
+{
+    return execvpe(file, argv, environ);
+}
+
+PUBLIC int posix_spawn(pid_t *restrict pid, const char *restrict path,
+                       const posix_spawn_file_actions_t *restrict actions,
+                       const posix_spawnattr_t *restrict attr, char *const argv[restrict],
+                       char *const envp[restrict])
+{
+    NEXT(posix_spawn);
+    char *const *env = envp;
+    WITH_ENVIRONMENT(env);
+    return next(pid, path, actions, attr, argv, (char *const *)env);
+}
+
+PUBLIC int posix_spawnp(pid_t *restrict pid, const char *restrict file,
+                        const posix_spawn_file_actions_t *restrict actions,
+                        const posix_spawnattr_t *restrict attr, char *const argv[restrict],
+                        char *const envp[restrict])
+{
+    NEXT(posix_spawnp);
+    char *const *env = envp;
+    WITH_ENVIRONMENT(env);
+    return next(pid, file, actions, attr, argv, (char *const *)env);
+}
+
+/* --- threads --- */
+
+static _Atomic bool started;
+
+void interpose_start(void)
+{
+    atomic_store(&started, true);
+}
+
+PUBLIC int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
+                          void *(*routine)(void *), void *restrict arg)
+{
+    NEXT(pthread_create);
+    /* Python makes a thread's state before the thread, and holds the GIL meanwhile */
+    if (atomic_load_explicit(&started, memory_order_relaxed) && py.PyGILState_Check())
+        profile_cover_threads();
+    return next(thread, attr, routine, arg);
+}
+
+int PyGILState_Ensure(void);
+
+PUBLIC int PyGILState_Ensure(void)
+{
+    NEXT(PyGILState_Ensure);
+    int state = next ? next() : 0;
+    if (atomic_load_explicit(&started, memory_order_relaxed))
+        profile_cover_me();
+    return state;
+}

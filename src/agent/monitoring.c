@@ -1,0 +1,203 @@
+/* Function events by sys.monitoring (PEP 669).
+ *
+ * Each callback is an object of our own type whose vectorcall slot is one of the functions below:
+ * quicker than a builtin function by a few ns, and this is a matter of ns. Callbacks get borrowed
+ * arguments, and give back None, which is immortal here and needs no counting. */
+#include "agent/codes.h"
+#include "agent/hooks.h"
+
+#include <string.h>
+
+static py_object *monitoring; /* the module, kept */
+static py_object *tool_number;
+
+enum { FIRST_ARG = 0, CALLABLE_ARG = 2 };
+
+/* --- the callbacks --- */
+
+static py_object *on_start(py_object *self, py_object *const *args, size_t n, py_object *names)
+{
+    (void)self, (void)n, (void)names;
+    code_mark mark = codes_mark(args[FIRST_ARG]);
+    if (unlikely(mark & RING_CODE_COROUTINE))
+        guest_emit_frame(RING_ENTER, codes_number(mark), pyver_running());
+    else
+        guest_emit(RING_ENTER, codes_number(mark));
+    return py.none;
+}
+
+static py_object *on_return(py_object *self, py_object *const *args, size_t n, py_object *names)
+{
+    (void)self, (void)n, (void)names;
+    code_mark mark = codes_mark(args[FIRST_ARG]);
+    if (unlikely(mark & RING_CODE_COROUTINE))
+        guest_emit_frame(RING_LEAVE, codes_number(mark), pyver_running());
+    else
+        guest_emit(RING_LEAVE, codes_number(mark));
+    return py.none;
+}
+
+static py_object *on_unwind(py_object *self, py_object *const *args, size_t n, py_object *names)
+{
+    (void)self, (void)n, (void)names;
+    code_mark mark = codes_mark(args[FIRST_ARG]);
+    if (mark & RING_CODE_COROUTINE)
+        guest_emit_frame(RING_UNWIND, codes_number(mark), pyver_running());
+    else
+        guest_emit(RING_UNWIND, codes_number(mark));
+    return py.none;
+}
+
+static py_object *on_yield(py_object *self, py_object *const *args, size_t n, py_object *names)
+{
+    (void)self, (void)n, (void)names;
+    code_mark mark = codes_mark(args[FIRST_ARG]);
+    if (mark & RING_CODE_COROUTINE)
+        guest_emit_frame(RING_SUSPEND, codes_number(mark), pyver_running());
+    else
+        guest_emit(RING_SUSPEND, codes_number(mark));
+    return py.none;
+}
+
+/* also for throw() */
+static py_object *on_resume(py_object *self, py_object *const *args, size_t n, py_object *names)
+{
+    (void)self, (void)n, (void)names;
+    code_mark mark = codes_mark(args[FIRST_ARG]);
+    if (mark & RING_CODE_COROUTINE)
+        guest_emit_frame(RING_RESUME, codes_number(mark), pyver_running());
+    else
+        guest_emit(RING_RESUME, codes_number(mark));
+    return py.none;
+}
+
+static inline py_object *on_c(enum ring_kind kind, py_object *const *args)
+{
+    py_object *callable = args[CALLABLE_ARG];
+    void *definition = py_c_function(callable);
+    if (definition)
+        guest_emit(kind, codes_number(codes_mark_c(callable, definition)));
+    return py.none;
+}
+
+static py_object *on_call(py_object *self, py_object *const *args, size_t n, py_object *names)
+{
+    (void)self, (void)n, (void)names;
+    return on_c(RING_C_ENTER, args);
+}
+
+static py_object *on_c_return(py_object *self, py_object *const *args, size_t n, py_object *names)
+{
+    (void)self, (void)n, (void)names;
+    return on_c(RING_C_LEAVE, args);
+}
+
+static py_object *on_c_raise(py_object *self, py_object *const *args, size_t n, py_object *names)
+{
+    (void)self, (void)n, (void)names;
+    return on_c(RING_C_RAISE, args);
+}
+
+static const struct event {
+    const char *name;
+    uint32_t instrument; /* any of these wants it */
+    py_vectorcall call;
+} EVENTS[] = {
+    {"PY_START", RING_CALLS, on_start},    {"PY_RETURN", RING_CALLS, on_return},
+    {"PY_RESUME", RING_CALLS, on_resume},  {"PY_YIELD", RING_CALLS, on_yield},
+    {"PY_THROW", RING_CALLS, on_resume},   {"PY_UNWIND", RING_CALLS, on_unwind},
+    {"CALL", RING_C_CALLS, on_call},       {"C_RETURN", RING_C_CALLS, on_c_return},
+    {"C_RAISE", RING_C_CALLS, on_c_raise},
+};
+enum { EVENT_COUNT = sizeof EVENTS / sizeof *EVENTS };
+
+/* --- installing --- */
+
+/* Calls monitoring.NAME(a, b, c); NULL arguments end the list. True if it worked. */
+static bool ask(const char *name, py_object *a, py_object *b, py_object *c, py_object **ret)
+{
+    py_object *method = py.PyObject_GetAttrString(monitoring, name);
+    py_object *result =
+        method ? py.PyObject_CallFunctionObjArgs(method, a, b, c, (py_object *)NULL) : NULL;
+    if (method)
+        py.Py_DecRef(method);
+    if (!result)
+        py.PyErr_Clear();
+    else if (ret)
+        *ret = result;
+    else
+        py.Py_DecRef(result);
+    return result != NULL;
+}
+
+/* The number of an event, which is not the same in all versions; 0 if there is none. */
+static long event_number(const char *name)
+{
+    py_object *events = py.PyObject_GetAttrString(monitoring, "events");
+    py_object *number = events ? py.PyObject_GetAttrString(events, name) : NULL;
+    long n = number ? py.PyLong_AsLong(number) : 0;
+    if (events)
+        py.Py_DecRef(events);
+    if (number)
+        py.Py_DecRef(number);
+    else
+        py.PyErr_Clear();
+    return n;
+}
+
+/* Takes a tool number that nobody uses: first those that no well-known tool thinks its own. */
+static bool take_tool(void)
+{
+    static const char order[] = {3, 4, 2, 5, 1, 0};
+    py_object *name = py.PyObject_GetAttrString(monitoring, "__name__");
+    bool found = false;
+    for (size_t i = 0; name && i < sizeof order && !found; i++) {
+        py_object *number = py.PyLong_FromLong(order[i]), *user = NULL;
+        if (ask("get_tool", number, NULL, NULL, &user)) {
+            found = user == py.none && ask("use_tool_id", number, name, NULL, NULL);
+            py.Py_DecRef(user);
+        }
+        if (found)
+            tool_number = number;
+        else
+            py.Py_DecRef(number);
+    }
+    if (name)
+        py.Py_DecRef(name);
+    return found;
+}
+
+static bool set_events(long mask)
+{
+    py_object *number = py.PyLong_FromLong(mask);
+    bool good = ask("set_events", tool_number, number, NULL, NULL);
+    py.Py_DecRef(number);
+    return good;
+}
+
+static void take_out(void)
+{
+    set_events(0);
+    ask("free_tool_id", tool_number, NULL, NULL, NULL);
+}
+
+bool monitoring_install(void)
+{
+    monitoring = py.PySys_GetObject("monitoring"); /* borrowed from sys, which outlives us */
+    if (!monitoring || !take_tool())
+        return false;
+    long mask = 0;
+    for (size_t i = 0; i < EVENT_COUNT; i++) {
+        if (!(EVENTS[i].instrument & guest.instruments))
+            continue;
+        long number = event_number(EVENTS[i].name);
+        py_object *event = py.PyLong_FromLong(number), *call = pyver_callback(EVENTS[i].call);
+        if (number && call && ask("register_callback", tool_number, event, call, NULL))
+            mask |= strncmp(EVENTS[i].name, "C_R", 3) == 0 ? 0 : number; /* those come with CALL */
+        if (call)
+            py.Py_DecRef(call);
+        py.Py_DecRef(event);
+    }
+    guest_take_out = take_out;
+    return set_events(mask);
+}

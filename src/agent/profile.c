@@ -1,0 +1,145 @@
+/* Function events by the C profile function of each thread: CPython 3.8 to 3.11.
+ *
+ * It is set per thread, so threads have to be covered as they come: those of Python's own when their
+ * state has been made and their system thread is about to be (interpose.c), those of C code when
+ * they take the GIL for the first time, and whatever is left now and then. A program that sets a
+ * profile function of its own takes ours away; when it removes it again, ours comes back. */
+#include "agent/codes.h"
+#include "agent/hooks.h"
+
+static inline void emit(enum ring_kind kind, code_mark mark, py_frame *frame)
+{
+    if (unlikely(mark & RING_CODE_COROUTINE))
+        guest_emit_frame(kind, codes_number(mark), (uint64_t)(uintptr_t)frame);
+    else
+        guest_emit(kind, codes_number(mark));
+}
+
+static void on_return(py_frame *frame, const py_object *value)
+{
+    code_mark mark = codes_mark(pyver_frame_code(frame));
+    enum ring_kind kind = value ? RING_LEAVE : RING_UNWIND;
+    if (unlikely(mark & RING_CODE_GENERATOR) && value && pyver_frame_yields(frame))
+        kind = RING_SUSPEND;
+    emit(kind, mark, frame);
+}
+
+static void on_call(py_frame *frame)
+{
+    code_mark mark = codes_mark(pyver_frame_code(frame));
+    bool resumes = unlikely(mark & RING_CODE_GENERATOR) && pyver_frame_started(frame);
+    emit(resumes ? RING_RESUME : RING_ENTER, mark, frame);
+}
+
+static inline void on_c(enum ring_kind kind, py_object *callable)
+{
+    void *definition = py_c_function(callable);
+    if (likely(definition))
+        guest_emit(kind, codes_number(codes_mark_c(callable, definition)));
+}
+
+static int on_event(py_object *self, py_frame *frame, int what, py_object *arg)
+{
+    (void)self;
+    switch (what) {
+    case PY_WHAT_CALL:
+        on_call(frame);
+        break;
+    case PY_WHAT_RETURN:
+        on_return(frame, arg);
+        break;
+    case PY_WHAT_C_CALL:
+        on_c(RING_C_ENTER, arg);
+        break;
+    case PY_WHAT_C_RETURN:
+        on_c(RING_C_LEAVE, arg);
+        break;
+    case PY_WHAT_C_EXCEPTION:
+        on_c(RING_C_RAISE, arg);
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+/* The same without C functions: a hook of its own, so that the choice costs nothing. */
+static int on_python_event(py_object *self, py_frame *frame, int what, py_object *arg)
+{
+    (void)self;
+    if (what == PY_WHAT_CALL)
+        on_call(frame);
+    else if (what == PY_WHAT_RETURN)
+        on_return(frame, arg);
+    return 0;
+}
+
+static py_tracefunc hook(void)
+{
+    return guest.instruments & RING_C_CALLS ? on_event : on_python_event;
+}
+
+/* While we set it, the audit hook hears of it too. */
+static bool setting;
+
+static void set(py_tstate *t, py_tracefunc func)
+{
+    bool was = setting;
+    setting = true;
+    pyver_set_profile(t, func);
+    setting = was;
+}
+
+void profile_cover_me(void)
+{
+    if (!guest.on || py.has_monitoring)
+        return;
+    py_tstate *t = py.PyThreadState_Get();
+    if (!pyver_has_profile(t))
+        set(t, hook());
+}
+
+void profile_cover_threads(void)
+{
+    if (!guest.on || py.has_monitoring || !py.PyInterpreterState_ThreadHead)
+        return;
+    py_tstate *t = py.PyInterpreterState_ThreadHead(py.PyInterpreterState_Main());
+    for (; t; t = py.PyThreadState_Next(t))
+        if (!pyver_has_profile(t))
+            set(t, hook());
+}
+
+static int cover_later(void *unused)
+{
+    (void)unused;
+    profile_cover_threads();
+    return 0;
+}
+
+void profile_others(void)
+{
+    if (setting || !guest.on)
+        return;
+    uint64_t why = RING_PAUSE_OTHER;
+    const struct guest_piece piece = {&why, sizeof why};
+    guest_emit_ext(RING_EXT_PAUSE, &piece, 1);
+    py.Py_AddPendingCall(cover_later, NULL); /* if it was removed, we are back at once */
+}
+
+static void take_out(void)
+{
+    py_tstate *t = py.PyInterpreterState_ThreadHead(py.PyInterpreterState_Main());
+    for (; t; t = py.PyThreadState_Next(t)) {
+        void *func = py_pointer(t, py.tstate_profilefunc);
+        if (func == (void *)on_event || func == (void *)on_python_event)
+            set(t, NULL);
+    }
+}
+
+bool profile_install(void)
+{
+    guest_chore = profile_cover_threads;
+    guest_take_out = take_out;
+    profile_cover_threads();
+    return true;
+}

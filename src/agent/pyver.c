@@ -1,0 +1,250 @@
+#include "agent/pyver.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pyver py;
+
+enum { OLDEST = 8, NEWEST = 15 };
+#define NOT_THERE UINT32_MAX
+
+/* Where things lie in 64-bit builds with a GIL, read off the headers of each version; constant within
+ * a minor version. (frame_started and frame_yields look at frames only below 3.12.) */
+static const struct offsets {
+    uint32_t code_flags, code_extra, code_bytes, code_adaptive;
+    uint32_t frame_code, frame_back, frame_lasti, frame_inner;
+    uint32_t inner_code, inner_instr;
+    uint32_t tstate_profilefunc;
+    uint32_t tstate_frame, cframe_frame;
+} OFFSETS[NEWEST - OLDEST + 1] = {
+#define N NOT_THERE
+    /* code: flags extra bytes adaptive; frame: code back lasti inner; inner: code instr; thread */
+    {36, 144, 48, N, 32, 24, 104, N, N, N, 56, N, N}, /* 3.8 */
+    {36, 144, 48, N, 32, 24, 104, N, N, N, 56, N, N},
+    {36, 144, 48, N, 32, 24, 96, N, N, N, 56, N, N},
+    {48, 176, N, 184, N, N, N, 24, 32, 56, 64, N, N}, /* 3.11 */
+    {48, 184, N, N, N, N, N, N, N, N, N, 56, 0},
+    {48, 192, N, N, N, N, N, N, N, N, N, 72, N}, /* 3.13 */
+    {48, 200, N, N, N, N, N, N, N, N, N, 72, N},
+    {48, 200, N, N, N, N, N, N, N, N, N, 72, N},
+#undef N
+};
+
+/* Fields of a thread state that follow one another in 3.8: two functions, then their objects. */
+enum { PROFILEOBJ_AFTER_FUNC = 16, USE_TRACING_BEFORE_FUNC = 8 };
+
+/* Instructions that leave a generator without ending it; the same numbers in 3.8 to 3.11. */
+enum { OP_YIELD_FROM = 72, OP_YIELD_VALUE = 86 };
+
+static void *find(const char *name)
+{
+    return dlsym(RTLD_DEFAULT, name);
+}
+
+static void *find_either(const char *name, const char *older)
+{
+    void *f = find(name);
+    return f ? f : find(older);
+}
+
+static bool take_version(void)
+{
+    const char *text = py.Py_GetVersion(); /* "3.11.7 (main, …" */
+    if (strncmp(text, "3.", 2) != 0)
+        return false;
+    char *end;
+    long minor = strtol(text + 2, &end, 10);
+    if (minor < OLDEST || minor > NEWEST || *end != '.' || strstr(text, "free-threading"))
+        return false;
+    size_t len = strcspn(text, " ");
+    if (len >= sizeof py.version)
+        return false;
+    memcpy(py.version, text, len);
+    py.minor = (int)minor;
+    py.has_monitoring = minor >= 12;
+    return true;
+}
+
+static void take_offsets(void)
+{
+    const struct offsets *o = &OFFSETS[py.minor - OLDEST];
+    py.code_flags = o->code_flags;
+    py.code_extra = o->code_extra;
+    py.code_bytes = o->code_bytes;
+    py.code_adaptive = o->code_adaptive;
+    py.frame_code = o->frame_code;
+    py.frame_back = o->frame_back;
+    py.frame_lasti = o->frame_lasti;
+    py.frame_inner = o->frame_inner;
+    py.inner_code = o->inner_code;
+    py.inner_instr = o->inner_instr;
+    py.tstate_profilefunc = o->tstate_profilefunc;
+    py.tstate_frame = o->tstate_frame;
+    py.cframe_frame = o->cframe_frame;
+}
+
+bool pyver_load(void)
+{
+#define X(name, type, args)                                                                        \
+    if (!(py.name = (type(*) args)find(#name)))                                                    \
+        return false;
+    PYVER_NEEDED(X)
+#undef X
+#define X(name, type, args) py.name = (type(*) args)find(#name);
+    PYVER_OPTIONAL(X)
+#undef X
+    py.request_extra = (ptrdiff_t(*)(void (*)(void *)))find_either(
+        "PyUnstable_Eval_RequestCodeExtraIndex", "_PyEval_RequestCodeExtraIndex");
+    py.set_extra = (int (*)(py_object *, ptrdiff_t, void *))find_either("PyUnstable_Code_SetExtra",
+                                                                        "_PyCode_SetExtra");
+    py.get_extra = (int (*)(py_object *, ptrdiff_t, void **))find_either("PyUnstable_Code_GetExtra",
+                                                                         "_PyCode_GetExtra");
+    py.none = find("_Py_NoneStruct");
+    py.cfunction_type = find("PyCFunction_Type");
+    py.cmethod_type = find("PyCMethod_Type");
+    py.method_descr_type = find("PyMethodDescr_Type");
+    if (!py.request_extra || !py.set_extra || !py.get_extra || !py.none || !py.cfunction_type ||
+        !py.method_descr_type || !take_version())
+        return false;
+    take_offsets();
+    if (py.has_monitoring)
+        return true;
+    return py.minor == 8 || (py._PyEval_SetProfile && py._PyEval_SetTrace && py.PyFrame_GetCode &&
+                             py.PyFrame_GetBack);
+}
+
+py_object *pyver_frame_code(py_frame *frame)
+{
+    if (py.frame_code != NOT_THERE)
+        return py_pointer(frame, py.frame_code);
+    if (py.frame_inner != NOT_THERE)
+        return py_pointer(py_pointer(frame, py.frame_inner), py.inner_code);
+    py_object *code = py.PyFrame_GetCode(frame);
+    py.Py_DecRef(code); /* the frame keeps it */
+    return code;
+}
+
+py_frame *pyver_frame_back(py_frame *frame)
+{
+    if (py.frame_back != NOT_THERE)
+        return py_pointer(frame, py.frame_back);
+    py_frame *back = py.PyFrame_GetBack(frame);
+    if (back)
+        py.Py_DecRef((py_object *)back); /* its callee keeps it, while that runs */
+    return back;
+}
+
+/* The instruction a frame is at, and its index; the index is below 0 before the first. */
+static const uint8_t *instruction(py_frame *frame, int32_t *ret_index)
+{
+    if (py.frame_inner != NOT_THERE) {
+        const char *inner = py_pointer(frame, py.frame_inner);
+        const uint8_t *first = (const uint8_t *)py_pointer(inner, py.inner_code) + py.code_adaptive;
+        const uint8_t *at = py_pointer(inner, py.inner_instr);
+        *ret_index = (int32_t)((at - first) / 2);
+        return at;
+    }
+    enum { BYTES_HEAD = 32 };
+    int32_t lasti = (int32_t)py_u32(frame, py.frame_lasti);
+    const uint8_t *first =
+        (const uint8_t *)py_pointer(pyver_frame_code(frame), py.code_bytes) + BYTES_HEAD;
+    *ret_index = lasti;
+    return first + (py.minor >= 10 ? 2 * (ptrdiff_t)lasti : (ptrdiff_t)lasti);
+}
+
+bool pyver_frame_started(py_frame *frame)
+{
+    int32_t index;
+    const uint8_t *at = instruction(frame, &index);
+    if (py.frame_inner == NOT_THERE)
+        return index >= 0;
+    /* 3.11 reports the call from a RESUME instruction, whose argument is 0 at the start only */
+    return index >= 0 && at[1] != 0;
+}
+
+bool pyver_frame_yields(py_frame *frame)
+{
+    int32_t index;
+    const uint8_t *at = instruction(frame, &index);
+    return index >= 0 && (*at == OP_YIELD_VALUE || (*at == OP_YIELD_FROM && py.minor < 11));
+}
+
+uint32_t pyver_small_int(const py_object *number)
+{
+    enum { DIGIT = 24 }; /* after the head and the size or tag, from 3.8 to 3.15 */
+    return py_u32(number, DIGIT);
+}
+
+void pyver_set_profile(py_tstate *t, py_tracefunc func)
+{
+    if (py._PyEval_SetProfile) {
+        if (py._PyEval_SetProfile(t, func, NULL) < 0)
+            py.PyErr_Clear();
+        return;
+    }
+    char *at = (char *)t + py.tstate_profilefunc;
+    py_tracefunc tracing;
+    memcpy(&tracing, at + 8, sizeof tracing); /* the trace function follows */
+    memcpy(at, &func, sizeof func);
+    memset(at + PROFILEOBJ_AFTER_FUNC, 0, sizeof(void *));
+    int on = func || tracing;
+    memcpy(at - USE_TRACING_BEFORE_FUNC, &on, sizeof on);
+}
+
+bool pyver_has_profile(py_tstate *t)
+{
+    return py_pointer(t, py.tstate_profilefunc) != NULL;
+}
+
+/* --- an object with a vectorcall slot and nothing else --- */
+
+struct callback { /* a Python object: the head, then ours */
+    char head[16];
+    py_vectorcall call;
+};
+
+struct member { /* PyMemberDef */
+    const char *name;
+    int type;
+    ptrdiff_t offset;
+    int flags;
+    const char *doc;
+};
+
+struct slot { /* PyType_Slot */
+    int slot;
+    void *pfunc;
+};
+
+struct spec { /* PyType_Spec */
+    const char *name;
+    int basicsize, itemsize;
+    unsigned flags;
+    const struct slot *slots;
+};
+
+py_object *pyver_callback(py_vectorcall func)
+{
+    enum { T_PYSSIZET = 19, READONLY = 1, TP_CALL = 50, TP_MEMBERS = 72 };
+    enum { FLAG_DEFAULT = 1 << 18, FLAG_VECTORCALL = 1 << 11 };
+    static py_object *type; /* kept for good: callbacks may outlive everything */
+    static const struct member members[] = {
+        {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct callback, call), READONLY, NULL},
+        {0},
+    };
+    if (!type) {
+        void *call = find("PyVectorcall_Call");
+        const struct slot slots[] = {{TP_CALL, call}, {TP_MEMBERS, (void *)members}, {0}};
+        const struct spec spec = {"pyrometer.callback", sizeof(struct callback), 0,
+                                  FLAG_DEFAULT | FLAG_VECTORCALL, slots};
+        type = call ? py.PyType_FromSpec((void *)&spec) : NULL;
+    }
+    struct callback *c = type ? (struct callback *)py.PyType_GenericAlloc(type, 0) : NULL;
+    if (!c) {
+        py.PyErr_Clear();
+        return NULL;
+    }
+    c->call = func;
+    return (py_object *)c;
+}

@@ -1,0 +1,164 @@
+/* CPython as the guest meets it: functions by dlsym, a few offsets, and which version it is. The one
+ * room of the agent that knows versions; it includes no Python header, so one library serves all.
+ *
+ * Python objects are `py_object *`, never looked into but through what is declared here. Everything
+ * but pyver_load() needs the GIL. */
+#ifndef PYROMETER_AGENT_PYVER_H
+#define PYROMETER_AGENT_PYVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct py_object py_object;
+typedef struct py_frame py_frame;
+typedef struct py_tstate py_tstate;
+
+/* A C profile or trace function, and what it is called for. */
+typedef int (*py_tracefunc)(py_object *obj, py_frame *frame, int what, py_object *arg);
+enum py_what {
+    PY_WHAT_CALL = 0,
+    PY_WHAT_EXCEPTION = 1,
+    PY_WHAT_LINE = 2,
+    PY_WHAT_RETURN = 3,
+    PY_WHAT_C_CALL = 4,
+    PY_WHAT_C_EXCEPTION = 5,
+    PY_WHAT_C_RETURN = 6,
+    PY_WHAT_OPCODE = 7,
+};
+
+typedef py_object *(*py_vectorcall)(py_object *self, py_object *const *args, size_t nargs,
+                                    py_object *names);
+
+/* name, returns, arguments. Those of the first list must be there, or the guest leaves. */
+#define PYVER_NEEDED(X)                                                                            \
+    X(PySys_AddAuditHook, int, (int (*)(const char *, py_object *, void *), void *))               \
+    X(Py_IsInitialized, int, (void))                                                               \
+    X(Py_GetVersion, const char *, (void))                                                         \
+    X(PySys_GetObject, py_object *, (const char *))                                                \
+    X(PyObject_GetAttrString, py_object *, (py_object *, const char *))                            \
+    X(PyObject_CallFunctionObjArgs, py_object *, (py_object *, ...))                               \
+    X(PyLong_FromLong, py_object *, (long))                                                        \
+    X(PyLong_AsLong, long, (py_object *))                                                          \
+    X(PyUnicode_AsUTF8AndSize, const char *, (py_object *, ptrdiff_t *))                           \
+    X(PyErr_Fetch, void, (py_object **, py_object **, py_object **))                               \
+    X(PyErr_Restore, void, (py_object *, py_object *, py_object *))                                \
+    X(PyErr_Clear, void, (void))                                                                   \
+    X(Py_IncRef, void, (py_object *))                                                              \
+    X(Py_DecRef, void, (py_object *))                                                              \
+    X(PyType_FromSpec, py_object *, (void *))                                                      \
+    X(PyType_GenericAlloc, py_object *, (py_object *, ptrdiff_t))                                  \
+    X(PyEval_SetProfile, void, (py_tracefunc, py_object *))                                        \
+    X(PyEval_SetTrace, void, (py_tracefunc, py_object *))                                          \
+    X(PyThreadState_Get, py_tstate *, (void))                                                      \
+    X(PyGILState_Check, int, (void))                                                               \
+    X(PyEval_GetFrame, py_frame *, (void))                                                         \
+    X(PyEval_GetBuiltins, py_object *, (void))                                                     \
+    X(PyDict_New, py_object *, (void))                                                             \
+    X(PyDict_SetItemString, int, (py_object *, const char *, py_object *))                         \
+    X(PyDict_GetItemString, py_object *, (py_object *, const char *))                              \
+    X(Py_CompileString, py_object *, (const char *, const char *, int))                            \
+    X(PyEval_EvalCode, py_object *, (py_object *, py_object *, py_object *))                       \
+    X(Py_AddPendingCall, int, (int (*)(void *), void *))                                           \
+    X(PyThread_get_thread_ident, unsigned long, (void))
+
+/* These by version; NULL where they are not. */
+#define PYVER_OPTIONAL(X)                                                                          \
+    X(_PyEval_SetProfile, int, (py_tstate *, py_tracefunc, py_object *))                           \
+    X(_PyEval_SetTrace, int, (py_tstate *, py_tracefunc, py_object *))                             \
+    X(PyFrame_GetBack, py_frame *, (py_frame *))                                                   \
+    X(PyFrame_GetCode, py_object *, (py_frame *))                                                  \
+    X(PyInterpreterState_Main, void *, (void))                                                     \
+    X(PyInterpreterState_ThreadHead, py_tstate *, (void *))                                        \
+    X(PyThreadState_Next, py_tstate *, (py_tstate *))
+
+struct pyver {
+    int minor; /* 8 to 15; 0: not loaded */
+    char version[32];
+    bool has_monitoring; /* 3.12+ */
+#define X(name, type, args) type(*name) args;
+    PYVER_NEEDED(X)
+    PYVER_OPTIONAL(X)
+#undef X
+    /* under two names, as the versions have it */
+    ptrdiff_t (*request_extra)(void (*)(void *));
+    int (*set_extra)(py_object *code, ptrdiff_t index, void *value);
+    int (*get_extra)(py_object *code, ptrdiff_t index, void **value);
+    /* data */
+    py_object *none;
+    py_object *cfunction_type, *cmethod_type /* 3.9+ */, *method_descr_type;
+    /* offsets */
+    uint32_t code_flags, code_extra;
+    uint32_t frame_code;  /* 3.8: in the frame object */
+    uint32_t frame_back;  /* 3.8 */
+    uint32_t frame_lasti; /* 3.8 to 3.10: index of the last instruction, -1 before the first */
+    uint32_t frame_inner; /* 3.11: the interpreter frame of a frame object */
+    uint32_t inner_code, inner_instr; /* 3.11 */
+    uint32_t code_bytes;              /* 3.8 to 3.10: the bytes object with the instructions */
+    uint32_t code_adaptive;           /* 3.11: the instructions themselves */
+    uint32_t tstate_profilefunc, tstate_profileobj, tstate_use_tracing; /* 3.8 */
+    uint32_t tstate_frame, cframe_frame; /* 3.12+: way to the running frame, see pyver_running() */
+};
+
+extern struct pyver py; /* the guest's one knowledge of its host; written once by pyver_load() */
+
+/* Finds everything, before the interpreter is initialised. False: no CPython, or not one we know. */
+bool pyver_load(void);
+
+static inline py_object *py_type(const py_object *o)
+{
+    return *(py_object *const *)((const char *)o + 8);
+}
+
+static inline void *py_pointer(const void *o, uint32_t offset)
+{
+    return *(void *const *)((const char *)o + offset);
+}
+
+static inline uint32_t py_u32(const void *o, uint32_t offset)
+{
+    return *(const uint32_t *)((const char *)o + offset);
+}
+
+/* The code object of a frame, borrowed. */
+py_object *pyver_frame_code(py_frame *frame);
+
+/* The frame that called it, or NULL; borrowed. */
+py_frame *pyver_frame_back(py_frame *frame);
+
+/* Below 3.12, for a frame of a generator's code: has it run before? And has it just yielded? */
+bool pyver_frame_started(py_frame *frame);
+bool pyver_frame_yields(py_frame *frame);
+
+/* 3.12+: what tells the running frame of this thread from others; for generators it stays the same
+ * from resume to resume. */
+static inline uint64_t pyver_running(void)
+{
+    const char *t = (const char *)py.PyThreadState_Get();
+    const void *at = py_pointer(t, py.tstate_frame);
+    return (uint64_t)(uintptr_t)(py.cframe_frame == UINT32_MAX ? at
+                                                               : py_pointer(at, py.cframe_frame));
+}
+
+/* The definition of a C function behind a callable; NULL if it is something else. */
+static inline void *py_c_function(const py_object *callable)
+{
+    const py_object *type = py_type(callable);
+    if (type == py.cfunction_type || type == py.cmethod_type)
+        return py_pointer(callable, 16);
+    if (type == py.method_descr_type)
+        return py_pointer(callable, 40);
+    return NULL;
+}
+
+/* An int that fits 30 bits, without asking Python. */
+uint32_t pyver_small_int(const py_object *number);
+
+/* Sets the C profile function of another thread; the caller holds the GIL. Below 3.12. */
+void pyver_set_profile(py_tstate *t, py_tracefunc func);
+bool pyver_has_profile(py_tstate *t);
+
+/* An object that is called as `func`, by the quickest way; NULL on failure, with no error set. */
+py_object *pyver_callback(py_vectorcall func);
+
+#endif

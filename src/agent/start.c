@@ -1,0 +1,98 @@
+/* How the guest comes in and leaves.
+ *
+ * The library is preloaded into every program of the tree. In one that is no CPython we know, it does
+ * nothing but pass the invitation on. In one that is, it asks to hear audit events, and when the
+ * interpreter says that it is about to run the main program, the hooks go in: the interpreter is
+ * ready then, and not a line of the program has run. */
+#include "agent/codes.h"
+#include "agent/hooks.h"
+#include "agent/interpose.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool installed;
+static bool is_embedded; /* the program is not Python's own */
+
+/* Functions that have begun before their thread's first record: outermost first. */
+static void open_frames(void)
+{
+    enum { MAX_OPEN = 512 };
+    py_frame *frames[MAX_OPEN];
+    size_t n = 0;
+    for (py_frame *f = py.PyEval_GetFrame(); f && n < MAX_OPEN; f = pyver_frame_back(f))
+        frames[n++] = f;
+    /* the innermost is the one whose event brought us here, and speaks for itself */
+    while (n-- > 1)
+        guest_emit(RING_OPEN, codes_number(codes_mark(pyver_frame_code(frames[n]))));
+}
+
+static void install(void)
+{
+    installed = true;
+    if (!codes_init())
+        return;
+    atomic_store(&guest.on, true);
+    guest_new_thread = open_frames;
+    bool good = py.has_monitoring ? monitoring_install() : profile_install();
+    if (!good) {
+        atomic_store(&guest.on, false);
+        return;
+    }
+    if (!py.has_monitoring)
+        interpose_start();
+}
+
+static int on_audit(const char *event, py_object *args, void *unused)
+{
+    (void)args, (void)unused;
+    if (!installed) {
+        bool main_program = strncmp(event, "cpython.run_", 12) == 0;
+        /* a program that embeds Python runs what it likes: its first code object is as near */
+        bool embedded = is_embedded && strcmp(event, "exec") == 0;
+        if ((main_program || embedded) && py.Py_IsInitialized())
+            install();
+    } else if (strcmp(event, "sys.setprofile") == 0) {
+        profile_others();
+    }
+    return 0;
+}
+
+/* Our own path, to be handed on. */
+static void prepare_children(void)
+{
+    Dl_info info;
+    if (!dladdr((void *)prepare_children, &info) || !info.dli_fname)
+        return;
+    int n = snprintf(interpose_preload, sizeof interpose_preload, "LD_PRELOAD=%s", info.dli_fname);
+    if (n < 0 || (size_t)n >= sizeof interpose_preload)
+        interpose_preload[0] = 0;
+    snprintf(interpose_variable, sizeof interpose_variable, "%s=%s", RING_VARIABLE, guest.variable);
+}
+
+/* Is the program Python's own, whatever the name it was called by? */
+static bool runs_python(void)
+{
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n < 0)
+        return false;
+    path[n] = 0;
+    const char *name = strrchr(path, '/');
+    return name && strncmp(name + 1, "python", 6) == 0;
+}
+
+__attribute__((constructor)) static void come_in(void)
+{
+    if (!guest_enter())
+        return;
+    prepare_children();
+    if (!pyver_load())
+        return;
+    pthread_atfork(NULL, NULL, guest_forked);
+    is_embedded = !runs_python();
+    py.PySys_AddAuditHook(on_audit, NULL);
+}

@@ -1,0 +1,312 @@
+#include "record/drain.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "record/feed.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+enum { TURN_WORDS = 1 << 16 }; /* decoded in one go with the lock held: about half a millisecond */
+#define IDLE_MIN_NS (200 * NS_PER_US)
+#define IDLE_MAX_NS (2 * NS_PER_MS)
+#define DEATHS_NS   (20 * NS_PER_MS) /* processes that died without a word are looked for */
+
+struct drain {
+    const struct session *session; /* borrowed */
+    pthread_t thread;
+    bool started;
+    _Atomic bool stop;
+    _Atomic uint64_t cpu_ns;
+
+    pthread_mutex_t lock; /* of all below */
+    struct feed *feed[RING_MAX_SLOTS];
+    VEC(struct feed *) done; /* given back by their thread, not yet by us */
+    struct feed_codes codes;
+    VEC(uint32_t) file_code; /* number of the session -> id in the file; 0: not defined yet */
+};
+
+/* --- the draining thread --- */
+
+static bool process_is_gone(uint32_t pid)
+{
+    return kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
+static void take_in(struct drain *d, uint32_t slot)
+{
+    struct ring_header *ring = session_map_slot(d->session, slot);
+    if (!ring)
+        return;
+    if (feed_new(slot, ring, &d->feed[slot]) < 0)
+        session_unmap_slot(ring);
+}
+
+/* Its thread or process has ended, and all it said has been taken. */
+static void give_back(struct drain *d, uint32_t slot)
+{
+    struct feed *f = d->feed[slot];
+    struct feed **place = vec_push(&d->done);
+    f->closed = true;
+    session_unmap_slot(f->ring);
+    f->ring = NULL;
+    if (place)
+        *place = f;
+    else
+        feed_free(f);
+    d->feed[slot] = NULL;
+    session_free_slot(d->session, slot);
+}
+
+/* One slot. Returns the words that were taken. */
+static uint64_t look_at(struct drain *d, uint32_t slot, bool deaths)
+{
+    _Atomic uint32_t *state = &d->session->shared->slot_state[slot];
+    uint32_t now = atomic_load_explicit(state, memory_order_acquire);
+    if (now != RING_LIVE && now != RING_CLOSED)
+        return 0;
+    if (!d->feed[slot])
+        take_in(d, slot);
+    struct feed *f = d->feed[slot];
+    if (!f)
+        return 0;
+    bool gone = now == RING_CLOSED || (deaths && process_is_gone(f->pid));
+    int64_t taken = feed_take(f, &d->codes, TURN_WORDS);
+    if (taken < 0 || (gone && feed_waiting(f) == 0))
+        give_back(d, slot);
+    return taken < 0 ? 0 : (uint64_t)taken;
+}
+
+static uint64_t look_at_all(struct drain *d, bool deaths)
+{
+    uint64_t taken = 0;
+    atomic_store_explicit(&d->session->shared->beat_ns, clock_mono_ns(), memory_order_relaxed);
+    for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++) {
+        if (atomic_load_explicit(&d->session->shared->slot_state[slot], memory_order_relaxed) ==
+            RING_FREE)
+            continue;
+        pthread_mutex_lock(&d->lock);
+        taken += look_at(d, slot, deaths);
+        pthread_mutex_unlock(&d->lock);
+    }
+    return taken;
+}
+
+static void *drain_main(void *arg)
+{
+    struct drain *d = arg;
+    uint64_t idle = IDLE_MIN_NS, deaths_ns = 0;
+    while (!atomic_load_explicit(&d->stop, memory_order_relaxed)) {
+        uint64_t now = clock_mono_ns();
+        bool deaths = now - deaths_ns > DEATHS_NS;
+        if (deaths)
+            deaths_ns = now;
+        uint64_t taken = look_at_all(d, deaths);
+        atomic_store(&d->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
+        if (taken >= TURN_WORDS)
+            continue; /* somebody is quicker than one turn: go on */
+        idle = taken ? IDLE_MIN_NS : min_u64(idle * 2, IDLE_MAX_NS);
+        struct timespec nap = {0, (long)idle};
+        nanosleep(&nap, NULL);
+    }
+    while (look_at_all(d, true))
+        ;
+    look_at_all(d, true); /* those that had ended are given back */
+    return NULL;
+}
+
+int drain_new(const struct session *session, struct drain **ret)
+{
+    struct drain *d = calloc(1, sizeof *d);
+    if (!d)
+        return E_NOMEM;
+    d->session = session;
+    pthread_mutex_init(&d->lock, NULL);
+    sigset_t all, before;
+    sigfillset(&all); /* signals are the recorder's affair */
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    d->started = pthread_create(&d->thread, NULL, drain_main, d) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!d->started) {
+        drain_free(d);
+        return E_NOMEM;
+    }
+    *ret = d;
+    return 0;
+}
+
+void drain_stop(struct drain *d)
+{
+    if (!d->started)
+        return;
+    atomic_store(&d->stop, true);
+    pthread_join(d->thread, NULL);
+    d->started = false;
+}
+
+uint64_t drain_cpu_ns(const struct drain *d)
+{
+    return atomic_load(&d->cpu_ns);
+}
+
+void drain_free(struct drain *d)
+{
+    if (!d)
+        return;
+    drain_stop(d);
+    for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++) {
+        if (d->feed[slot])
+            session_unmap_slot(d->feed[slot]->ring);
+        feed_free(d->feed[slot]);
+    }
+    for (size_t i = 0; i < d->done.len; i++)
+        feed_free(d->done.data[i]);
+    for (size_t i = 0; i < d->codes.fresh.len; i++)
+        feed_code_release(&d->codes.fresh.data[i]);
+    vec_release(&d->done);
+    vec_release(&d->codes.fresh);
+    vec_release(&d->file_code);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+/* --- into the file; the recorder's thread, with the lock held --- */
+
+struct carry {
+    struct drain *d;
+    struct target_shared *shared;
+    struct procs *procs;
+    double ns_per_tick;
+};
+
+static void carry_codes(struct carry *c)
+{
+    struct drain *d = c->d;
+    struct format_writer *w = c->shared->writer;
+    for (size_t i = 0; i < d->codes.fresh.len; i++) {
+        struct feed_code *f = &d->codes.fresh.data[i];
+        struct record_code code = {
+            .name = format_writer_string(w, f->name, f->name_len),
+            .qualname = format_writer_string(w, f->qualname, f->qualname_len),
+            .file = format_writer_string(w, f->file, f->file_len),
+            .first_line = f->first_line,
+            .flags = (f->flags & RING_CODE_C ? RECORD_CODE_C : 0) |
+                     (f->flags & RING_CODE_GENERATOR ? RECORD_CODE_GENERATOR : 0),
+        };
+        while (d->file_code.len <= f->id)
+            if (!vec_push(&d->file_code))
+                break;
+        if (d->file_code.len > f->id)
+            d->file_code.data[f->id] = target_intern_code(c->shared, &code);
+        feed_code_release(f);
+    }
+    d->codes.fresh.len = 0;
+}
+
+/* The node's place in the file's trie; 0 if a definition on the way has not come yet. */
+static uint32_t stack_of(struct carry *c, struct feed *f, uint32_t node)
+{
+    struct calltree_node *n = &f->tree.nodes.data[node];
+    if (n->stack || node == 0)
+        return n->stack;
+    uint32_t parent = 0;
+    if (n->parent) {
+        parent = stack_of(c, f, n->parent);
+        if (!parent)
+            return 0;
+    }
+    uint32_t code = n->code < c->d->file_code.len ? c->d->file_code.data[n->code] : 0;
+    if (!code)
+        return 0;
+    struct record_stack stack = {.parent = parent, .code = code};
+    n->stack = format_writer_stack(c->shared->writer, &stack);
+    return n->stack;
+}
+
+static void meet_thread(struct carry *c, struct feed *f)
+{
+    if (f->thread != UINT32_MAX)
+        return;
+    bool is_new;
+    f->process = procs_id_of(c->procs, (pid_t)f->pid, (pid_t)f->parent_pid, f->python, f->start_ns);
+    f->thread = threadids_get(c->shared->threads, THREADID_RING, f->process, f->ident, &is_new);
+    if (!is_new)
+        return;
+    c->shared->stats->value[RECORD_STAT_THREADS_SEEN]++;
+    struct format_writer *w = c->shared->writer;
+    const char *name = f->tid == f->pid ? "MainThread" : "";
+    struct record_thread record = {
+        .id = f->thread,
+        .process = f->process,
+        .tid = f->tid,
+        .name = format_writer_string(w, name, strlen(name)),
+        .ident = f->ident,
+        .start_ns = f->start_ns > c->shared->origin_ns ? f->start_ns - c->shared->origin_ns : 0,
+    };
+    format_writer_thread(w, &record);
+}
+
+static void carry_calls(struct carry *c, struct feed *f)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < f->tree.changed.len; i++) {
+        uint32_t node = f->tree.changed.data[i];
+        struct calltree_node *n = &f->tree.nodes.data[node];
+        uint32_t stack = stack_of(c, f, node);
+        if (node && !stack) {
+            f->tree.changed.data[kept++] = node; /* its name is still to come */
+            continue;
+        }
+        n->changed = false;
+        struct record_calls record = {
+            .thread = f->thread,
+            .stack = stack,
+            .calls = n->calls,
+            .resumes = n->resumes,
+            .self_ns = (uint64_t)((double)n->self * c->ns_per_tick),
+            .alive_ns = (uint64_t)((double)n->alive * c->ns_per_tick),
+        };
+        if (node) /* what passes outside of every function is nobody's */
+            format_writer_calls(c->shared->writer, &record);
+        n->calls = n->resumes = n->self = n->alive = 0;
+    }
+    f->tree.changed.len = kept;
+}
+
+static void carry_feed(struct carry *c, struct feed *f)
+{
+    meet_thread(c, f);
+    carry_calls(c, f);
+    uint64_t *v = c->shared->stats->value;
+    v[RECORD_STAT_EVENTS] += f->records;
+    v[RECORD_STAT_EVENTS_DAMAGED] += f->nonsense;
+    v[RECORD_STAT_EVENT_WAIT_NS] += (uint64_t)((double)f->waited_ticks * c->ns_per_tick);
+    f->records = f->nonsense = f->waited_ticks = 0;
+    if (f->ring)
+        v[RECORD_STAT_EVENTS_LOST] += atomic_exchange(&f->ring->lost, 0);
+}
+
+void drain_flush(struct drain *d, struct target_shared *shared, struct procs *procs)
+{
+    struct carry c = {d, shared, procs, session_ns_per_tick(d->session)};
+    pthread_mutex_lock(&d->lock);
+    carry_codes(&c);
+    pthread_mutex_unlock(&d->lock);
+    for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++) {
+        if (!d->feed[slot])
+            continue; /* a race at worst postpones it */
+        pthread_mutex_lock(&d->lock);
+        if (d->feed[slot])
+            carry_feed(&c, d->feed[slot]);
+        pthread_mutex_unlock(&d->lock);
+    }
+    pthread_mutex_lock(&d->lock);
+    for (size_t i = 0; i < d->done.len; i++) {
+        struct feed *f = d->done.data[i];
+        carry_feed(&c, f);
+        feed_free(f);
+    }
+    d->done.len = 0;
+    pthread_mutex_unlock(&d->lock);
+}

@@ -1,0 +1,208 @@
+#include "record/feed.h"
+
+#include "base/err.h"
+
+int feed_new(uint32_t slot, struct ring_header *ring, struct feed **ret)
+{
+    struct feed *f = calloc(1, sizeof *f);
+    if (!f || calltree_init(&f->tree) < 0) {
+        free(f);
+        return E_NOMEM;
+    }
+    f->slot = slot;
+    f->ring = ring;
+    f->words = (const uint64_t *)((const char *)ring + RING_HEADER_BYTES);
+    f->tail = atomic_load(&ring->tail);
+    f->tick = ring->start_tick;
+    f->pid = ring->pid;
+    f->parent_pid = ring->parent_pid;
+    f->tid = ring->tid;
+    f->ident = ring->ident;
+    f->start_ns = ring->start_ns;
+    memcpy(f->python, ring->python, sizeof f->python);
+    f->python[sizeof f->python - 1] = 0;
+    f->thread = UINT32_MAX;
+    *ret = f;
+    return 0;
+}
+
+void feed_free(struct feed *f)
+{
+    if (!f)
+        return;
+    calltree_release(&f->tree);
+    free(f);
+}
+
+void feed_code_release(struct feed_code *c)
+{
+    free(c->name);
+    free(c->qualname);
+    free(c->file);
+}
+
+static inline uint64_t word_at(const struct feed *f, uint64_t n)
+{
+    return f->words[n & (RING_WORDS - 1)];
+}
+
+/* Copies `len` bytes of a payload that begins at word `first`, from byte `at`. */
+static void copy_payload(const struct feed *f, uint64_t first, size_t at, void *to, size_t len)
+{
+    for (size_t i = 0; i < len; i++, at++)
+        ((uint8_t *)to)[i] = (uint8_t)(word_at(f, first + at / 8) >> 8 * (at % 8));
+}
+
+static char *copy_text(const struct feed *f, uint64_t first, size_t *at, uint32_t len)
+{
+    char *text = malloc((size_t)len + 1);
+    if (text) {
+        copy_payload(f, first, *at, text, len);
+        text[len] = 0;
+    }
+    *at += len;
+    return text;
+}
+
+static void take_code(struct feed *f, struct feed_codes *codes, uint64_t first, size_t bytes)
+{
+    struct ring_code c;
+    if (bytes < sizeof c)
+        return;
+    copy_payload(f, first, 0, &c, sizeof c);
+    size_t texts = bytes - sizeof c;
+    if (c.name_len > texts || c.qualname_len > texts - c.name_len ||
+        c.file_len > texts - c.name_len - c.qualname_len || c.id == 0 || c.id > RING_MAX_VALUE) {
+        f->nonsense++;
+        return;
+    }
+    struct feed_code *code = vec_push(&codes->fresh);
+    if (!code)
+        return;
+    size_t at = sizeof c;
+    *code = (struct feed_code){.id = c.id,
+                               .flags = c.flags,
+                               .first_line = c.first_line,
+                               .name_len = c.name_len,
+                               .qualname_len = c.qualname_len,
+                               .file_len = c.file_len};
+    code->name = copy_text(f, first, &at, c.name_len);
+    code->qualname = copy_text(f, first, &at, c.qualname_len);
+    code->file = copy_text(f, first, &at, c.file_len);
+    if (!code->name || !code->qualname || !code->file) {
+        feed_code_release(code);
+        codes->fresh.len--;
+    }
+}
+
+/* An extended record of `words` words behind its head at `first`. */
+static void take_ext(struct feed *f, struct feed_codes *codes, enum ring_ext kind, uint64_t first,
+                     uint32_t words)
+{
+    switch (kind) {
+    case RING_EXT_CODE:
+        take_code(f, codes, first, (size_t)words * 8);
+        break;
+    case RING_EXT_PAUSE:
+        if (!f->paused_at)
+            f->paused_at = f->tick;
+        break;
+    case RING_EXT_GO:
+        if (f->paused_at)
+            f->paused_ticks += f->tick - f->paused_at;
+        f->paused_at = 0;
+        break;
+    case RING_EXT_CALIBRATION:
+        if (words * 8 >= sizeof f->calibration) {
+            copy_payload(f, first, 0, &f->calibration, sizeof f->calibration);
+            f->has_calibration = true;
+        }
+        break;
+    default: /* for instruments that this recording does not have */
+        break;
+    }
+}
+
+/* Which coroutine the record before was about. */
+static void take_frame(struct feed *f, uint64_t frame)
+{
+    if (f->last == RING_ENTER)
+        calltree_begins(&f->tree, frame, f->entered, f->tick);
+    else if (f->last == RING_LEAVE || f->last == RING_UNWIND)
+        calltree_ends(&f->tree, frame, f->tick);
+}
+
+uint64_t feed_waiting(const struct feed *f)
+{
+    return atomic_load_explicit(&f->ring->head, memory_order_acquire) - f->tail;
+}
+
+int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most)
+{
+    struct calltree *t = &f->tree;
+    uint64_t waiting = feed_waiting(f), begin = f->tail;
+    if (waiting > RING_WORDS)
+        return E_CORRUPT;
+    uint64_t end = begin + waiting, stop = begin + min_u64(waiting, most), at = begin;
+    while (at < stop) {
+        uint64_t word = word_at(f, at++);
+        enum ring_kind kind = word & 15;
+        uint32_t value = (uint32_t)word >> 4;
+        uint64_t ticks = word >> 32;
+        if (likely(kind <= RING_C_RAISE || kind == RING_EXT)) {
+            f->tick += ticks;
+            calltree_time(t, ticks);
+        }
+        switch (kind) {
+        case RING_ENTER:
+            calltree_enter(t, value, false);
+            f->entered = calltree_top(t);
+            break;
+        case RING_C_ENTER:
+            calltree_enter(t, value, false);
+            break;
+        case RING_RESUME:
+            calltree_enter(t, value, true);
+            break;
+        case RING_LEAVE:
+        case RING_UNWIND:
+        case RING_SUSPEND:
+        case RING_C_LEAVE:
+        case RING_C_RAISE:
+            calltree_leave(t, value);
+            break;
+        case RING_OPEN:
+            calltree_push_open(t, value);
+            break;
+        case RING_TIME:
+            ticks |= (uint64_t)value << 32;
+            f->tick += ticks;
+            calltree_time(t, ticks);
+            break;
+        case RING_WAIT:
+            ticks |= (uint64_t)value << 32;
+            f->tick += ticks;
+            f->waited_ticks += ticks;
+            break;
+        case RING_FRAME:
+            take_frame(f, (uint64_t)value << 32 | ticks);
+            break;
+        case RING_EXT: {
+            uint32_t words = value >> 8;
+            if (words > end - at)
+                return E_CORRUPT;
+            take_ext(f, codes, value & 0xff, at, words);
+            at += words;
+            break;
+        }
+        default:
+            f->nonsense++;
+            break;
+        }
+        f->last = kind;
+        f->records++;
+    }
+    f->tail = at;
+    atomic_store_explicit(&f->ring->tail, at, memory_order_release);
+    return (int64_t)(at - begin);
+}

@@ -1,0 +1,60 @@
+/* One ring on its way into the file: decodes its words and grows the call tree of its thread. Inside
+ * src/record; under drain.c's lock.
+ *
+ * Every word is hostile: kinds that do not exist are counted and skipped, lengths are checked, a
+ * ring whose head is nonsense is given up. */
+#ifndef PYROMETER_RECORD_FEED_H
+#define PYROMETER_RECORD_FEED_H
+
+#include "format/ring.h"
+#include "record/calltree.h"
+
+/* A code's definition as it came; texts owned. */
+struct feed_code {
+    uint32_t id, flags, first_line;
+    char *name, *qualname, *file;
+    uint32_t name_len, qualname_len, file_len;
+};
+
+/* What all rings of a session have in common. */
+struct feed_codes {
+    VEC(struct feed_code) fresh; /* to be carried into the file, then emptied */
+};
+void feed_code_release(struct feed_code *c);
+
+struct feed {
+    uint32_t slot;
+    struct ring_header *ring; /* mapped */
+    const uint64_t *words;
+    uint64_t tail;
+    uint64_t tick; /* the clock, at the last record */
+    /* copied from the header when it was met: the program can change it afterwards */
+    uint32_t pid, parent_pid, tid;
+    uint64_t ident, start_ns;
+    char python[sizeof(((struct ring_header *)0)->python)];
+
+    struct calltree tree;
+    uint32_t entered; /* node of the last ENTER, for the RING_FRAME that may follow */
+    enum ring_kind last;
+    uint64_t paused_at; /* tick; 0: it is being traced */
+    uint64_t paused_ticks, waited_ticks;
+    uint64_t records, nonsense;
+    struct ring_calibration calibration;
+    bool has_calibration;
+
+    bool closed;     /* no more will come */
+    uint32_t thread; /* number in the file; UINT32_MAX: not asked for yet */
+    uint32_t process;
+};
+
+/* Takes over the mapped ring. */
+int feed_new(uint32_t slot, struct ring_header *ring, struct feed **ret);
+void feed_free(struct feed *f);
+
+/* Decodes what there is, at most `most` words. Returns how many there were, or E_CORRUPT. */
+int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most);
+
+/* How much of the ring is waiting. */
+uint64_t feed_waiting(const struct feed *f);
+
+#endif

@@ -1,0 +1,33 @@
+/* Numbers of threads in the file. The sampler and the guest's rings each meet the program's threads on
+ * their own, and not at the same time; whoever comes second gets the number that the first was given.
+ * Each side meets a thread once, and those of one ident in the order in which they lived. Inside
+ * src/record; the recorder's thread only. */
+#ifndef PYROMETER_RECORD_THREADIDS_H
+#define PYROMETER_RECORD_THREADIDS_H
+
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum threadid_user { THREADID_SAMPLER, THREADID_RING };
+
+struct threadid {
+    uint32_t process; /* its number in the file */
+    uint64_t ident;   /* Python's, used again when a thread has ended */
+    uint32_t id;
+    enum threadid_user by; /* who met it; the other is still to come */
+};
+
+struct threadids {
+    VEC(struct threadid) single; /* met by one side only, the oldest first */
+    uint32_t next;               /* the next number to give out */
+};
+
+/* The number of a thread that `user` has just met; *ret_new if nobody had met it before. */
+uint32_t threadids_get(struct threadids *t, enum threadid_user user, uint32_t process,
+                       uint64_t ident, bool *ret_new);
+
+void threadids_release(struct threadids *t);
+
+#endif
