@@ -4,6 +4,7 @@
  * nothing but pass the invitation on. In one that is, it asks to hear audit events, and when the
  * interpreter says that it is about to run the main program, the hooks go in: the interpreter is
  * ready then, and not a line of the program has run. */
+#include "agent/calibrate.h"
 #include "agent/codes.h"
 #include "agent/hooks.h"
 #include "agent/interpose.h"
@@ -26,6 +27,7 @@ static void open_frames(void)
     for (py_frame *f = py.PyEval_GetFrame(); f && n < MAX_OPEN; f = pyver_frame_back(f))
         frames[n++] = f;
     /* the innermost is the one whose event brought us here, and speaks for itself */
+    calibrate_tell();
     while (n-- > 1)
         guest_emit(RING_OPEN, codes_number(codes_mark(pyver_frame_code(frames[n]))));
 }
@@ -35,6 +37,7 @@ static void install(void)
     installed = true;
     if (!codes_init())
         return;
+    calibrate_bare();
     atomic_store(&guest.on, true);
     guest_new_thread = open_frames;
     bool good = py.has_monitoring ? monitoring_install() : profile_install();
@@ -42,6 +45,7 @@ static void install(void)
         atomic_store(&guest.on, false);
         return;
     }
+    calibrate_hooked();
     if (!py.has_monitoring)
         interpose_start();
 }

@@ -100,6 +100,7 @@ enum ring_ext {
 enum ring_pause {
     RING_PAUSE_DEEP = 1,  /* the C stack is getting short */
     RING_PAUSE_OTHER = 2, /* another profiler took the interpreter's one slot */
+    RING_PAUSE_CALIBRATION = 3, /* the guest measures itself: what follows is not the program's */
 };
 
 enum { RING_MAX_VALUE = (1 << 28) - 1 };

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 
 enum { TURN_WORDS = 1 << 16 }; /* decoded in one go with the lock held: about half a millisecond */
 #define IDLE_MIN_NS (200 * NS_PER_US)
@@ -24,7 +25,8 @@ struct drain {
     struct feed *feed[RING_MAX_SLOTS];
     VEC(struct feed *) done; /* given back by their thread, not yet by us */
     struct feed_codes codes;
-    VEC(uint32_t) file_code; /* number of the session -> id in the file; 0: not defined yet */
+    VEC(uint32_t) calibrated; /* processes whose calibration is in the file */
+    VEC(uint32_t) file_code;  /* number of the session -> id in the file; 0: not defined yet */
 };
 
 /* --- the draining thread --- */
@@ -167,6 +169,7 @@ void drain_free(struct drain *d)
     vec_release(&d->done);
     vec_release(&d->codes.fresh);
     vec_release(&d->file_code);
+    vec_release(&d->calibrated);
     pthread_mutex_destroy(&d->lock);
     free(d);
 }
@@ -274,15 +277,39 @@ static void carry_calls(struct carry *c, struct feed *f)
     f->tree.changed.len = kept;
 }
 
+/* What an event costs in that process, as a fact: six numbers in ns. */
+static void carry_calibration(struct carry *c, struct feed *f)
+{
+    if (!f->has_calibration)
+        return;
+    f->has_calibration = false;
+    for (size_t i = 0; i < c->d->calibrated.len; i++)
+        if (c->d->calibrated.data[i] == f->process)
+            return;
+    uint32_t *known = vec_push(&c->d->calibrated);
+    if (known)
+        *known = f->process;
+    const struct ring_calibration *r = &f->calibration;
+    double ns = c->ns_per_tick / 1024;
+    char key[48], value[192];
+    snprintf(key, sizeof key, "calibration.%u", f->process);
+    snprintf(value, sizeof value, "%.2f %.2f %.2f %.2f %.2f %.2f", r->python_inside * ns,
+             r->python_outside * ns, r->c_inside * ns, r->c_outside * ns, r->line * ns,
+             r->error * ns);
+    format_writer_meta(c->shared->writer, key, value);
+}
+
 static void carry_feed(struct carry *c, struct feed *f)
 {
     meet_thread(c, f);
+    carry_calibration(c, f);
     carry_calls(c, f);
     uint64_t *v = c->shared->stats->value;
     v[RECORD_STAT_EVENTS] += f->records;
     v[RECORD_STAT_EVENTS_DAMAGED] += f->nonsense;
     v[RECORD_STAT_EVENT_WAIT_NS] += (uint64_t)((double)f->waited_ticks * c->ns_per_tick);
-    f->records = f->nonsense = f->waited_ticks = 0;
+    v[RECORD_STAT_EVENT_PAUSED_NS] += (uint64_t)((double)f->paused_ticks * c->ns_per_tick);
+    f->records = f->nonsense = f->waited_ticks = f->paused_ticks = 0;
     if (f->ring)
         v[RECORD_STAT_EVENTS_LOST] += atomic_exchange(&f->ring->lost, 0);
 }

@@ -104,13 +104,15 @@ static void take_ext(struct feed *f, struct feed_codes *codes, enum ring_ext kin
         take_code(f, codes, first, (size_t)words * 8);
         break;
     case RING_EXT_PAUSE:
-        if (!f->paused_at)
+        f->ignoring = words && word_at(f, first) == RING_PAUSE_CALIBRATION;
+        if (!f->paused_at && !f->ignoring)
             f->paused_at = f->tick;
         break;
     case RING_EXT_GO:
         if (f->paused_at)
             f->paused_ticks += f->tick - f->paused_at;
         f->paused_at = 0;
+        f->ignoring = false;
         break;
     case RING_EXT_CALIBRATION:
         if (words * 8 >= sizeof f->calibration) {
@@ -149,6 +151,10 @@ int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most)
         enum ring_kind kind = word & 15;
         uint32_t value = (uint32_t)word >> 4;
         uint64_t ticks = word >> 32;
+        if (unlikely(f->ignoring) && kind != RING_EXT && kind != RING_TIME && kind != RING_WAIT) {
+            f->tick += kind == RING_FRAME ? 0 : ticks;
+            continue;
+        }
         if (likely(kind <= RING_C_RAISE || kind == RING_EXT)) {
             f->tick += ticks;
             calltree_time(t, ticks);

@@ -41,6 +41,7 @@ struct feed {
     uint64_t records, nonsense;
     struct ring_calibration calibration;
     bool has_calibration;
+    bool ignoring; /* the guest measures itself */
 
     bool closed;     /* no more will come */
     uint32_t thread; /* number in the file; UINT32_MAX: not asked for yet */
