@@ -33,7 +33,7 @@ struct screen {
     int signals; /* signalfd */
     int signal;  /* that asked to end */
     sigset_t old_mask;
-    locale_t locale, old_locale;
+    char *old_locale; /* owned */
     struct termios old_modes;
 };
 
@@ -82,19 +82,20 @@ static void give_signals_back(struct screen *s)
     sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
 }
 
-static void take_locale(struct screen *s)
+/* The whole process changes, for ncurses asks setlocale() and not the thread; nobody else runs. */
+static int take_locale(struct screen *s)
 {
-    s->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    if (s->locale)
-        s->old_locale = uselocale(s->locale);
+    const char *old = setlocale(LC_CTYPE, NULL);
+    s->old_locale = strdup(old ? old : "C");
+    setlocale(LC_CTYPE, "C.UTF-8"); /* where there is none, names lose their accents, no more */
+    return s->old_locale ? 0 : E_NOMEM;
 }
 
 static void give_locale_back(struct screen *s)
 {
-    if (!s->locale)
-        return;
-    uselocale(s->old_locale);
-    freelocale(s->locale);
+    if (s->old_locale)
+        setlocale(LC_CTYPE, s->old_locale);
+    free(s->old_locale);
 }
 
 static void choose_colours(void)
@@ -139,8 +140,9 @@ int screen_open(bool colour, struct screen **ret)
         free(s);
         return r;
     }
-    take_locale(s);
-    r = start_curses(s);
+    r = take_locale(s);
+    if (r == 0)
+        r = start_curses(s);
     if (r < 0) {
         give_locale_back(s);
         give_signals_back(s);

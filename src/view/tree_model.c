@@ -62,7 +62,7 @@ static int push_children(struct tree_model *m, uint32_t node, uint32_t level)
         struct tree_line *line = vec_push(&m->todo);
         if (!line)
             return E_NOMEM;
-        *line = (struct tree_line){m->children.data[i], level + (count > 1)};
+        *line = (struct tree_line){m->children.data[i], level + (node && count > 1)};
     }
     return 0;
 }
@@ -350,9 +350,10 @@ int tree_model_init(struct tree_model *m, const struct analysis_calltree *t)
     if (!m->open)
         return E_NOMEM;
     m->open[0] = true;
-    uint32_t only = t->tree.count ? nodes(m)[0].first_child : 0;
-    for (; only && !nodes(m)[only].next; only = nodes(m)[only].first_child)
-        m->open[only] = nodes(m)[only].first_child != 0;
+    uint32_t node = t->tree.count ? heaviest_child(m, 0) : 0;
+    for (; node && nodes(m)[node].total.weight >= t->tree.total.weight / 2;
+         node = heaviest_child(m, node))
+        m->open[node] = tree_model_can_open(m, node);
     return make_lines(m);
 }
 

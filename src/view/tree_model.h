@@ -34,8 +34,8 @@ struct tree_model {
     struct buf scratch;
 };
 
-/* Opens the roots' first level if there is only one root, and goes on along the heaviest way as
- * long as it does not fork. 0 or E_NOMEM. */
+/* Opens what carries half of the whole or more, so that the first look shows where it forks. 0 or
+ * E_NOMEM. */
 int tree_model_init(struct tree_model *m, const struct analysis_calltree *t);
 void tree_model_release(struct tree_model *m);
 
