@@ -4,6 +4,7 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "view/text.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -21,6 +22,7 @@
 #include <term.h>
 
 enum {
+    LINE_BYTES_MAX = 1 << 20,
     ESCAPE_MS = 50, /* what a terminal may need to send the rest of a key after its escape */
     CTRL_L = 12,
     DELETE = 127,
@@ -34,6 +36,7 @@ struct screen {
     int signal;  /* that asked to end */
     sigset_t old_mask;
     char *old_locale; /* owned */
+    struct buf fit;
     struct termios old_modes;
 };
 
@@ -134,6 +137,7 @@ int screen_open(bool colour, struct screen **ret)
     if (!s)
         return E_NOMEM;
     s->colour = colour;
+    buf_init(&s->fit, LINE_BYTES_MAX);
     fflush(stdout);
     int r = tcgetattr(STDIN_FILENO, &s->old_modes) == 0 ? take_signals(s) : E_SYSTEM;
     if (r < 0) {
@@ -162,6 +166,7 @@ void screen_close(struct screen *s)
     tcsetattr(STDIN_FILENO, TCSADRAIN, &s->old_modes);
     give_locale_back(s);
     give_signals_back(s);
+    buf_release(&s->fit);
     free(s);
 }
 
@@ -206,10 +211,12 @@ void screen_put(struct screen *s, size_t row, size_t column, enum screen_style s
 {
     size_t height, width;
     screen_size(s, &height, &width);
-    if (row >= height || column >= width || len > INT32_MAX)
+    if (row >= height || column >= width)
         return;
+    buf_clear(&s->fit);
+    view_text_fit(&s->fit, text, len, width - column, VIEW_CUT_RIGHT);
     attrset(attributes(s, style));
-    mvaddnstr((int)row, (int)column, text, (int)len);
+    mvaddnstr((int)row, (int)column, buf_cstr(&s->fit), (int)s->fit.len);
     attrset(A_NORMAL);
 }
 
@@ -314,4 +321,45 @@ int screen_key(struct screen *s, int milliseconds)
 int screen_signal(const struct screen *s)
 {
     return s->signal;
+}
+
+/* --- what browsers share --- */
+
+int screen_page(struct screen *s, const char *const *text, size_t count)
+{
+    size_t top = 0, height, width;
+    for (;;) {
+        screen_size(s, &height, &width);
+        screen_clear(s);
+        for (size_t i = 0; i < height && top + i < count; i++)
+            screen_put(s, i, 0, SCREEN_PLAIN, text[top + i], strlen(text[top + i]));
+        screen_show(s);
+        int key = screen_key(s, -1);
+        if (key == SCREEN_KEY_DOWN || key == 'j')
+            top += top + height < count;
+        else if (key == SCREEN_KEY_UP || key == 'k')
+            top -= top > 0;
+        else if (key != SCREEN_RESIZED && key != SCREEN_KEY_NONE)
+            return key;
+    }
+}
+
+static void append_character(struct buf *out, uint32_t c)
+{
+    static const uint8_t first[] = {0, 0xc0, 0xe0, 0xf0};
+    unsigned more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+    buf_put_u8(out, (uint8_t)(first[more] | c >> (6 * more)));
+    while (more--)
+        buf_put_u8(out, (uint8_t)(0x80 | (c >> (6 * more) & 0x3f)));
+}
+
+void screen_edit(struct buf *line, int key)
+{
+    enum { CHARACTER_MAX = 4 };
+    if (key == SCREEN_KEY_BACKSPACE) {
+        while (line->len && (line->data[--line->len] & 0xc0) == 0x80)
+            ;
+    } else if (key >= ' ' && line->len + CHARACTER_MAX < line->max) {
+        append_character(line, (uint32_t)key);
+    }
 }

@@ -9,6 +9,8 @@
 #ifndef PYROMETER_VIEW_SCREEN_H
 #define PYROMETER_VIEW_SCREEN_H
 
+#include "base/buf.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -63,6 +65,14 @@ void screen_show(struct screen *s);
 
 /* Waits for a key, for ever if `milliseconds` is below zero. */
 int screen_key(struct screen *s, int milliseconds);
+
+/* Shows lines of text, cut at the margin, until a key that does not scroll them. That key,
+ * which means nothing else, or SCREEN_STOP. */
+int screen_page(struct screen *s, const char *const *text, size_t count);
+
+/* What a key does to a line that is typed: a character is added, the last one taken away. The buffer's
+ * maximum is the line's. */
+void screen_edit(struct buf *line, int key);
 
 /* After SCREEN_STOP: the signal that asked, 0 if the terminal went away. It is for the caller to end
  * by it once the screen is closed, so that whoever started us sees why. */

@@ -261,29 +261,6 @@ static void draw(struct browser *b)
     screen_show(b->screen);
 }
 
-/* Until any key that does not scroll it. Returns SCREEN_STOP if that was asked meanwhile. */
-static int help(struct browser *b)
-{
-    size_t top = 0;
-    for (;;) {
-        screen_size(b->screen, &b->rows, &b->columns);
-        screen_clear(b->screen);
-        for (size_t i = 0; i < b->rows && top + i < ARRAY_LEN(HELP); i++) {
-            buf_clear(&b->text);
-            buf_puts(&b->text, HELP[top + i]);
-            put(b, i, 0, b->columns, SCREEN_PLAIN, &b->text, VIEW_CUT_RIGHT);
-        }
-        screen_show(b->screen);
-        int key = screen_key(b->screen, -1);
-        if (key == SCREEN_KEY_DOWN || key == 'j')
-            top += top + b->rows < ARRAY_LEN(HELP);
-        else if (key == SCREEN_KEY_UP || key == 'k')
-            top -= top > 0;
-        else if (key != SCREEN_RESIZED && key != SCREEN_KEY_NONE)
-            return key == SCREEN_STOP ? key : SCREEN_KEY_NONE;
-    }
-}
-
 static void say(struct browser *b, const char *text)
 {
     snprintf(b->message, sizeof b->message, "%s", text);
@@ -394,28 +371,15 @@ static int search(struct browser *b)
     return r == 0 ? tree_model_next(&b->now.model, false) : r;
 }
 
-static void append_character(struct buf *out, uint32_t c)
-{
-    unsigned more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    static const uint8_t first[] = {0, 0xc0, 0xe0, 0xf0};
-    buf_put_u8(out, (uint8_t)(first[more] | c >> (6 * more)));
-    while (more--)
-        buf_put_u8(out, (uint8_t)(0x80 | (c >> (6 * more) & 0x3f)));
-}
-
 static int type_key(struct browser *b, int key)
 {
     if (key == SCREEN_KEY_ENTER || key == SCREEN_KEY_ESCAPE) {
         b->is_typing = false;
         return key == SCREEN_KEY_ENTER && b->pattern.len ? search(b) : 0;
     }
-    if (key == SCREEN_KEY_BACKSPACE) {
-        b->is_typing = b->pattern.len > 0; /* one too many leaves, as in less and vi */
-        while (b->pattern.len && (b->pattern.data[--b->pattern.len] & 0xc0) == 0x80)
-            ;
-    } else if (key >= ' ' && b->pattern.len + 4 < PATTERN_MAX) {
-        append_character(&b->pattern, (uint32_t)key);
-    }
+    if (key == SCREEN_KEY_BACKSPACE && !b->pattern.len)
+        b->is_typing = false; /* one too many leaves, as in less and vi */
+    screen_edit(&b->pattern, key);
     return 0;
 }
 
@@ -499,7 +463,7 @@ static int loop(struct browser *b)
             r = type_key(b, key);
         else if (key != '?')
             r = act(b, key);
-        else if (help(b) == SCREEN_STOP)
+        else if (screen_page(b->screen, HELP, ARRAY_LEN(HELP)) == SCREEN_STOP)
             break;
     }
     return r;

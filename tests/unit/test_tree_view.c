@@ -81,6 +81,7 @@ static void make(struct made *m, struct analysis_calltree_options options)
     *m = (struct made){.profile = known_profile(), .query = {.metric = ANALYSIS_METRICS}};
     assert_int_equal(analysis_calltree_weigh(&m->tree, m->profile, &m->query), 0);
     assert_int_equal(analysis_calltree_grow(&m->tree, &m->query, &options), 0);
+    assert_non_null(m->tree.tree.node);
 }
 
 static void unmake(struct made *m)
