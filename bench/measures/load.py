@@ -9,7 +9,7 @@ from common import BENCH, BUILD, PYROMETER, ROOT, Failed, median, run, say, tabl
 
 LIMIT_S = 1.0
 STACKS, DEPTH = 100000, 30
-VIEWS = [["report"], ["report", "--by", "line"], ["report", "--json"], ["info"], ["export", "collapsed"]]
+VIEWS = [["report"], ["report", "--by", "line"], ["report", "--json"], ["tree"], ["info"], ["export", "collapsed"]]
 
 
 def build():

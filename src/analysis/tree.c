@@ -35,11 +35,14 @@ struct growing {
     VEC(struct entry) entries;
     VEC(struct candidate) candidates;
     VEC(struct heap_item) heap;
-    VEC(struct entry) step; /* one step's entries, before they are grouped */
-    uint32_t *slot;         /* for each row: its candidate in this step, or NONE */
+    VEC(struct heap_item) deep; /* candidates that are never taken, for they lie too deep */
+    VEC(struct entry) step;     /* one step's entries, before they are grouped */
+    uint32_t *slot;             /* for each row: its candidate in this step, or NONE */
     VEC(struct analysis_tree_node) node;
     VEC(struct analysis_weight) before_self, before_total;
     VEC(uint32_t) last_child; /* of each node of the tree while it grows */
+    VEC(uint32_t) depth;      /* of each node of the tree; the root's is 0 */
+    const struct analysis_tree_options *options;
     struct analysis_tree *tree;
 };
 
@@ -50,6 +53,15 @@ static const struct analysis_weight NOTHING;
 static bool is_before(const struct heap_item *a, const struct heap_item *b)
 {
     return a->key > b->key || (a->key == b->key && a->candidate < b->candidate);
+}
+
+static int set_aside(struct growing *g, struct heap_item item)
+{
+    struct heap_item *slot = vec_push(&g->deep);
+    if (!slot)
+        return E_NOMEM;
+    *slot = item;
+    return 0;
 }
 
 static int heap_push(struct growing *g, struct heap_item item)
@@ -149,7 +161,9 @@ static int place_step(struct growing *g, size_t first, size_t at)
         g->slot[c->row] = ANALYSIS_ROW_NONE;
         double key =
             (double)c->total.weight * g->scale + (double)c->before.weight * g->before_scale;
-        int r = heap_push(g, (struct heap_item){key, (uint32_t)i});
+        bool deep = g->options->max_depth && g->depth.data[c->parent] >= g->options->max_depth;
+        struct heap_item item = {key, (uint32_t)i};
+        int r = deep ? set_aside(g, item) : heap_push(g, item);
         if (r < 0)
             return r;
     }
@@ -221,8 +235,10 @@ static int add_node(struct growing *g, const struct candidate *c, uint32_t folde
             return E_NOMEM;
         *total = c->before;
     }
-    if (!vec_push(&g->last_child))
+    uint32_t *depth = vec_push(&g->depth);
+    if (!depth || !vec_push(&g->last_child))
         return E_NOMEM;
+    *depth = g->node.len > 1 ? g->depth.data[c->parent] + 1 : 0;
     *n = (struct analysis_tree_node){
         .parent = c->parent, .row = c->row, .folded = folded, .total = c->total};
     *ret = (uint32_t)g->node.len - 1;
@@ -252,39 +268,45 @@ static int take(struct growing *g, uint32_t candidate)
     return g->bottom_up ? step_up(g, node, c.first, c.len) : step_down(g, node, c.first, c.len);
 }
 
-/* What is left in the heap, one node for each parent. */
+/* Adds a candidate to the folded node of its parent, whose number is in fold[parent]; 0: make it. */
+static int fold_one(struct growing *g, uint32_t candidate, uint32_t *fold)
+{
+    struct candidate c = g->candidates.data[candidate];
+    uint32_t *at = &fold[c.parent];
+    g->tree->folded++;
+    g->tree->folded_weight += c.total.weight;
+    g->tree->folded_heaviest = max_u64(g->tree->folded_heaviest, c.total.weight);
+    c.row = ANALYSIS_ROW_NONE;
+    if (!*at) {
+        int r = add_node(g, &c, 1, at);
+        if (r == 0)
+            hang(g, *at);
+        return r;
+    }
+    struct analysis_tree_node *n = &g->node.data[*at];
+    n->folded++;
+    analysis_weight_add(&n->total, c.total);
+    if (g->f->before)
+        analysis_weight_add(&g->before_total.data[*at], c.before);
+    return 0;
+}
+
+/* What was not taken, one node for each parent. */
 static int fold_rest(struct growing *g)
 {
     _cleanup_free_ uint32_t *fold = calloc(g->node.len, sizeof *fold);
-    if (!fold)
-        return E_NOMEM;
-    for (size_t i = 0; i < g->heap.len; i++) {
-        struct candidate c = g->candidates.data[g->heap.data[i].candidate];
-        uint32_t parent = c.parent;
-        g->tree->folded++;
-        g->tree->folded_weight += c.total.weight;
-        g->tree->folded_heaviest = max_u64(g->tree->folded_heaviest, c.total.weight);
-        c.row = ANALYSIS_ROW_NONE;
-        if (!fold[parent]) {
-            int r = add_node(g, &c, 1, &fold[parent]);
-            if (r < 0)
-                return r;
-            hang(g, fold[parent]);
-            continue;
-        }
-        struct analysis_tree_node *n = &g->node.data[fold[parent]];
-        n->folded++;
-        analysis_weight_add(&n->total, c.total);
-        if (g->f->before)
-            analysis_weight_add(&g->before_total.data[fold[parent]], c.before);
-    }
-    for (uint32_t i = 1; i < g->node.len; i++)
+    int r = fold ? 0 : E_NOMEM;
+    for (size_t i = 0; r == 0 && i < g->heap.len; i++)
+        r = fold_one(g, g->heap.data[i].candidate, fold);
+    for (size_t i = 0; r == 0 && i < g->deep.len; i++)
+        r = fold_one(g, g->deep.data[i].candidate, fold);
+    for (uint32_t i = 1; r == 0 && i < g->node.len; i++)
         if (g->node.data[i].folded) {
             g->node.data[i].self = g->node.data[i].total;
             if (g->f->before)
                 g->before_self.data[i] = g->before_total.data[i];
         }
-    return 0;
+    return r;
 }
 
 /* --- the start --- */
@@ -371,14 +393,22 @@ static int take_rootless(struct growing *g)
     return heap_push(g, (struct heap_item){key, (uint32_t)g->candidates.len - 1});
 }
 
-static int grow(struct growing *g, size_t max_nodes)
+/* A child is never heavier than its parent: once the heaviest is too light, all are. */
+static bool is_enough(const struct growing *g)
+{
+    if (!g->heap.len || (g->options->max_nodes && g->node.len >= g->options->max_nodes))
+        return true;
+    return g->options->min_share > 0 && g->heap.data[0].key < g->options->min_share;
+}
+
+static int grow(struct growing *g)
 {
     int r = plant(g);
     if (r == 0)
         r = take(g, 0);
     if (r == 0)
         r = take_rootless(g);
-    while (r == 0 && g->heap.len && (!max_nodes || g->node.len < max_nodes))
+    while (r == 0 && !is_enough(g))
         r = take(g, heap_pop(g).candidate);
     return r < 0 ? r : fold_rest(g);
 }
@@ -387,7 +417,8 @@ int analysis_tree_init(const struct analysis_forest *forest,
                        const struct analysis_tree_options *options, struct analysis_tree *ret)
 {
     struct analysis_tree tree = {0};
-    struct growing g = {.f = forest, .bottom_up = options->bottom_up, .tree = &tree};
+    struct growing g = {
+        .f = forest, .bottom_up = options->bottom_up, .options = options, .tree = &tree};
     g.slot = malloc((forest->row_count + 1) * sizeof *g.slot);
     int r = g.slot ? 0 : E_NOMEM;
     if (r == 0)
@@ -395,7 +426,7 @@ int analysis_tree_init(const struct analysis_forest *forest,
     if (r == 0 && !g.bottom_up)
         r = link_children(&g);
     if (r == 0)
-        r = grow(&g, options->max_nodes);
+        r = grow(&g);
     tree.node = g.node.data;
     tree.count = g.node.len;
     tree.before_self = g.before_self.data;
@@ -409,6 +440,8 @@ int analysis_tree_init(const struct analysis_forest *forest,
     vec_release(&g.entries);
     vec_release(&g.candidates);
     vec_release(&g.heap);
+    vec_release(&g.deep);
+    vec_release(&g.depth);
     vec_release(&g.step);
     if (r < 0) {
         analysis_tree_release(&tree);

@@ -36,7 +36,9 @@ struct analysis_tree {
 
 struct analysis_tree_options {
     bool bottom_up;
-    size_t max_nodes; /* folded ones not counted; 0: all there are */
+    size_t max_nodes;   /* folded ones not counted; 0: all there are */
+    uint32_t max_depth; /* levels under the root; 0: all there are */
+    double min_share; /* 0–1 of the total: lighter ones are folded; with two runs not to be used */
 };
 
 /* Children are sorted, the heaviest first (by the sum of both shares where there are two runs),

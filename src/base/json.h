@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { JSON_MAX_DEPTH = 32 };
+/* What old readers still take (jq 1.6): a call tree may nest deep. */
+enum { JSON_MAX_DEPTH = 256 };
 
 struct json {
     FILE *out; /* borrowed */

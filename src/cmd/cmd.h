@@ -30,6 +30,7 @@ enum cmd_status {
     X(attach, cmd_attach, "record", "record a program that already runs")                          \
     X(dump, cmd_dump, "record", "print every thread's stack, now")                                 \
     X(report, cmd_report, "look", "where the time went, as a table")                               \
+    X(tree, cmd_tree, "look", "where the time went, as a call tree")                               \
     X(flame, cmd_flame, "look", "where the time went, as a flame graph")                           \
     X(lines, cmd_lines, "look", "the source, with what was seen of each line beside it")           \
     X(diff, cmd_diff, "look", "two runs side by side, with what changed")                          \

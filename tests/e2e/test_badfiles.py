@@ -7,7 +7,7 @@ import pytest
 
 from harness import Recording, one_line_error, pyrometer, record, workload
 
-READERS = [("info",), ("report",), ("verify",), ("export", "collapsed")]
+READERS = [("info",), ("report",), ("verify",), ("export", "collapsed"), ("tree",)]
 HEADER = 64
 CHUNK_HEADER = 32
 

@@ -146,3 +146,8 @@ def test_zlib_in_few_files():
     """The zip reader, and whoever writes gzip."""
     users = {short(s) for s in SOURCES if re.search(r"#\s*include\s+<zlib", open(s, encoding="utf-8").read())}
     assert users <= {"src/base/zip.c", "src/export/gzip.c"}, users
+
+
+def test_ncurses_in_one_file():
+    users = {short(s) for s in SOURCES if re.search(r"#\s*include\s+<(n?curses|term)\.h", open(s, encoding="utf-8").read())}
+    assert users <= {"src/view/screen.c"}, users

@@ -38,6 +38,11 @@ def lines_of(recording, *args):
     return json.loads(pyrometer("lines", recording.path, "--json", *args, check=0).stdout)
 
 
+def nodes_of(rows):
+    """Every node of a call tree."""
+    return [node for row in rows for node in [row, *nodes_of(row["children"])]]
+
+
 @pytest.mark.parametrize("filters", FILTERS, ids=lambda f: " ".join(f) or "none")
 def test_all_views_agree(shares, filters):
     filters = filled(shares, filters)
@@ -64,6 +69,14 @@ def test_all_views_agree(shares, filters):
         if not row["special"]:
             assert files[row["name"]]["samples"] == row["samples"]
             assert files[row["name"]]["total"] == pytest.approx(row["total"])
+
+    for mode in ([], ["--bottom-up"], ["--by-line"], ["--by-thread"]):
+        tree = json.loads(pyrometer("tree", shares.path, "--json", *mode, *filters, check=0).stdout)
+        assert (tree["total"], tree["samples"]) == (total, samples), mode
+        nodes = nodes_of(tree["rows"])
+        assert sum(n["self"] for n in nodes) == pytest.approx(total, rel=1e-9, abs=1e-12), mode
+        assert sum(n["samples"] for n in nodes) == samples, mode
+        assert sum(n["total"] for n in tree["rows"]) == pytest.approx(total, rel=1e-9, abs=1e-12), mode
 
     plain = [f for i, f in enumerate(filters) if f != "--metric" and (i == 0 or filters[i - 1] != "--metric")]
     if plain == filters:  # without a metric the export counts samples
@@ -102,7 +115,7 @@ def test_a_line_of_a_stack_can_be_named(shares):
     assert only["samples"] == row["total_samples"]
 
 
-@pytest.mark.parametrize("command", [["report"], ["lines"], ["diff"], ["export", "collapsed"]], ids=lambda c: c[0])
+@pytest.mark.parametrize("command", [["report"], ["tree"], ["lines"], ["diff"], ["export", "collapsed"]], ids=lambda c: c[0])
 @pytest.mark.parametrize("wrong,word", [
     (["--range", "5"], "A:B"), (["--range", "a:b"], "A:B"), (["--range", "3:1"], "empty"), (["--range", "-1:2"], "A:B"),
     (["--range", "1:2:3"], "A:B"), (["--range", "nan:"], "A:B"), (["--range", "0x1:2"], "A:B"), (["--range", "1:1"], "empty"),
@@ -116,10 +129,10 @@ def test_wrong_filters(shares, command, wrong, word):
 
 
 def test_nothing_is_left(shares):
-    for command in (["report"], ["lines"]):
+    for command in (["report"], ["tree"], ["lines"]):
         assert "left by the filters" in pyrometer(*command, shares.path, "--range", "1000:", check=0).stdout
     assert pyrometer("export", "collapsed", shares.path, "--range", "1000:", check=0).stdout == ""
-    for command in (["report"], ["lines"], ["export", "collapsed"]):
+    for command in (["report"], ["tree"], ["lines"], ["export", "collapsed"]):
         assert "no thread" in pyrometer(*command, shares.path, "--thread", "nobody", check=1).stderr
     assert "no thread" in pyrometer("diff", shares.path, shares.path, "--thread", "nobody", check=1).stderr
 
