@@ -277,13 +277,18 @@ static bool wait_for_room(struct guest_thread *me, uint32_t words)
         room = me->head + words + CHECK_WORDS <= room_until(me);
     }
     atomic_fetch_add_explicit(&me->ring->waits, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&me->ring->waited_ticks, guest_now() - begin, memory_order_relaxed);
-    return me->head + words <= room_until(me);
+    uint64_t waited = guest_now() - begin;
+    atomic_fetch_add_explicit(&me->ring->waited_ticks, waited, memory_order_relaxed);
+    room = me->head + words <= room_until(me);
+    if (!room)
+        me->owed += waited;
+    return room;
 }
 
 static bool make_room(struct guest_thread *me, uint32_t words)
 {
-    if (me->head + words > room_until(me) && !wait_for_room(me, words)) {
+    me->starved = me->head + words > room_until(me) && (me->starved || !wait_for_room(me, words));
+    if (me->starved) {
         atomic_fetch_add_explicit(&me->ring->lost, 1, memory_order_relaxed);
         me->limit = me->head;
         return false;
@@ -319,8 +324,9 @@ bool guest_slow(uint64_t now, uint32_t words)
     me->busy = true;
     bool room = think(me, now) && make_room(me, words);
     if (room) {
-        put_pause(me, RING_TIME, now);
+        put_pause(me, RING_TIME, now - me->owed);
         put_pause(me, RING_WAIT, guest_now());
+        me->owed = 0;
     }
     me->busy = false;
     if (room && new_thread && guest_new_thread) {

@@ -36,8 +36,10 @@ struct guest_thread {
     uint64_t *words;
     struct ring_header *ring;
     uint32_t slot;
-    bool refused; /* there was no slot: do not ask at every event */
-    bool busy;    /* in the slow path */
+    bool refused;  /* there was no slot: do not ask at every event */
+    bool busy;     /* in the slow path */
+    uint64_t owed; /* ticks waited in vain, not yet told */
+    bool starved;  /* it has waited in vain: until there is room again it does not */
 };
 extern __thread struct guest_thread guest_me __attribute__((tls_model("initial-exec")));
 
