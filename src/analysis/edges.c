@@ -34,7 +34,14 @@ static void leave(void *ctx, uint32_t node)
 
 typedef VEC(struct analysis_edge) edge_vec;
 
-static int find_edges(const struct analysis_rows *rows, edge_vec *edges, uint32_t *node_edge)
+/* `among` as in the header; NULL: all rows. */
+static bool is_wanted(const uint32_t *among, uint32_t row)
+{
+    return row != ANALYSIS_ROW_NONE && (!among || among[row] != ANALYSIS_ROW_NONE);
+}
+
+static int find_edges(const struct analysis_rows *rows, const uint32_t *among, edge_vec *edges,
+                      uint32_t *node_edge)
 {
     const struct profile_tables *t = profile_tables(rows->weights->profile);
     struct idxmap map = {0};
@@ -43,7 +50,7 @@ static int find_edges(const struct analysis_rows *rows, edge_vec *edges, uint32_
     for (size_t i = 1; r == 0 && i < t->node_count; i++) {
         uint32_t from = rows->node_row[t->node_parent[i]], to = rows->node_row[i], at;
         node_edge[i] = IDXMAP_NONE;
-        if (from == ANALYSIS_ROW_NONE)
+        if (!is_wanted(among, from) || !is_wanted(among, to))
             continue;
         uint32_t hash = hash_u64((uint64_t)from << 32 | to);
         IDXMAP_FIND(&map, hash, k, edges->data[k].caller == from && edges->data[k].callee == to,
@@ -64,14 +71,14 @@ static int find_edges(const struct analysis_rows *rows, edge_vec *edges, uint32_
     return r;
 }
 
-static int weigh_edges(const struct analysis_rows *rows, edge_vec *edges)
+static int weigh_edges(const struct analysis_rows *rows, const uint32_t *among, edge_vec *edges)
 {
     const struct profile_tables *t = profile_tables(rows->weights->profile);
     _cleanup_free_ uint32_t *node_edge = malloc((t->node_count + 1) * sizeof *node_edge);
     _cleanup_free_ struct analysis_weight *subtree = malloc((t->node_count + 1) * sizeof *subtree);
     if (!node_edge || !subtree)
         return E_NOMEM;
-    int r = find_edges(rows, edges, node_edge);
+    int r = find_edges(rows, among, edges, node_edge);
     if (r < 0)
         return r;
     _cleanup_free_ uint32_t *on_stack = calloc(edges->len + 1, sizeof *on_stack);
@@ -113,14 +120,22 @@ static void sort_edges(const struct analysis_edge *from, size_t count, bool by_c
 
 int analysis_edges_init(const struct analysis_rows *rows, struct analysis_edges *ret)
 {
+    return analysis_edges_init_among(rows, NULL, ret);
+}
+
+int analysis_edges_init_among(const struct analysis_rows *rows, const uint32_t *among,
+                              struct analysis_edges *ret)
+{
     if (!rows->node_row)
         return E_INVALID;
     edge_vec edges = {0};
     int r = analysis_exact_has(rows) ? analysis_exact_edges(rows, &edges.data, &edges.len)
-                                     : weigh_edges(rows, &edges);
+                                     : weigh_edges(rows, among, &edges);
     size_t kept = 0;
     for (size_t i = 0; r == 0 && i < edges.len; i++)
-        if (edges.data[i].total.samples) /* the others belong to what was filtered out */
+        /* those without samples belong to what was filtered out */
+        if (edges.data[i].total.samples && is_wanted(among, edges.data[i].caller) &&
+            is_wanted(among, edges.data[i].callee))
             edges.data[kept++] = edges.data[i];
     struct analysis_edges e = {.count = kept};
     e.by_caller = malloc((kept + 1) * sizeof *e.by_caller);
