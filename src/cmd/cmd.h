@@ -31,6 +31,7 @@ enum cmd_status {
     X(dump, cmd_dump, "record", "print every thread's stack, now")                                 \
     X(report, cmd_report, "look", "where the time went, as a table")                               \
     X(flame, cmd_flame, "look", "where the time went, as a flame graph")                           \
+    X(graph, cmd_graph, "look", "who calls whom and what it costs, as a picture")                  \
     X(lines, cmd_lines, "look", "the source, with what was seen of each line beside it")           \
     X(diff, cmd_diff, "look", "two runs side by side, with what changed")                          \
     X(export, cmd_export, "look", "write a recording in another tool's format")                    \
