@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <zlib.h>
 
-enum { CHUNK_BYTES = 64 << 10, FILTER_UP = 2, LEVEL = 6, COLOUR_RGB = 2, BITS = 8 };
+enum { CHUNK_BYTES = 64 << 10, FILTER_UP = 2, LEVEL = 3, COLOUR_RGB = 2, BITS = 8 };
 
 static void put_u32(uint8_t *to, uint32_t v)
 {
