@@ -201,33 +201,45 @@ static void tighten(struct sketch *s, const struct arcs *a, const uint32_t *orde
         s->items.data[i].layer -= least;
 }
 
-/* A function that calls a hundred others would make a layer nobody can look at: the lightest of
- * those that call nothing themselves go a layer down, until what is left fits. */
-static int narrow_layers(struct sketch *s, const struct arcs *a)
+static double room_of(const struct sketch *s, size_t box)
+{
+    return s->graph->box[s->items.data[box].box].width + SKETCH_BOX_GAP;
+}
+
+/* Spreads the leaves of one layer over as many as they need, in turns, so that the arrows to the
+ * lower ones pass between the upper ones. */
+static void spread_leaves(struct sketch *s, const struct arcs *a, uint32_t layer, double limit,
+                          uint32_t last_layer)
+{
+    double leaves = 0, others = 0;
+    for (size_t i = 0; i < s->box_count; i++)
+        if (s->items.data[i].layer == layer)
+            *(a->out_at[i] == a->out_at[i + 1] ? &leaves : &others) += room_of(s, i);
+    if (leaves + others <= limit || leaves <= 0)
+        return;
+    uint32_t rows = (uint32_t)ceil(leaves / fmax(limit - others, limit / 3)), turn = 0;
+    if (layer + rows > last_layer)
+        return;
+    for (size_t i = 0; i < s->box_count; i++) {
+        struct sketch_item *item = &s->items.data[i];
+        if (item->layer == layer && a->out_at[i] == a->out_at[i + 1])
+            item->layer += turn++ % rows;
+    }
+}
+
+/* A function that calls a hundred others would make a layer nobody can look at: those that call
+ * nothing themselves may go further down. */
+static void narrow_layers(struct sketch *s, const struct arcs *a)
 {
     double area = 0;
+    uint32_t layers = 0;
     for (size_t i = 0; i < s->box_count; i++) {
-        const struct draw_box *box = &s->graph->box[s->items.data[i].box];
-        area += (box->width + SKETCH_BOX_GAP) * (box->height + SKETCH_LAYER_GAP);
+        area += room_of(s, i) * (s->graph->box[s->items.data[i].box].height + SKETCH_LAYER_GAP);
+        layers = s->items.data[i].layer >= layers ? s->items.data[i].layer + 1 : layers;
     }
     double limit = fmax(LAYER_WIDTH, 1.7 * sqrt(area));
-    _cleanup_free_ double *width = calloc(2 * s->box_count + 2, sizeof *width);
-    if (!width)
-        return E_NOMEM;
-    for (size_t i = 0; i < s->box_count; i++)
-        width[s->items.data[i].layer] += s->graph->box[s->items.data[i].box].width + SKETCH_BOX_GAP;
-    for (uint32_t layer = 0; layer < 2 * s->box_count; layer++)
-        for (size_t i = s->box_count; i-- > 0 && width[layer] > limit;) {
-            struct sketch_item *item = &s->items.data[i];
-            bool is_leaf = a->out_at[i] == a->out_at[i + 1];
-            if (item->layer != layer || !is_leaf)
-                continue;
-            double room = s->graph->box[item->box].width + SKETCH_BOX_GAP;
-            item->layer++;
-            width[layer] -= room;
-            width[layer + 1] += room;
-        }
-    return 0;
+    for (uint32_t layer = 0; layer < layers; layer++) /* what is spread is below the limit */
+        spread_leaves(s, a, layer, limit, 2 * layers + (uint32_t)sqrt((double)s->box_count));
 }
 
 /* --- bends --- */
@@ -297,7 +309,7 @@ int sketch_make_layers(struct sketch *s)
     if (r == 0) {
         layers_by_longest_way(s, &a, order);
         tighten(s, &a, order);
-        r = narrow_layers(s, &a);
+        narrow_layers(s, &a);
     }
     arcs_release(&a);
     for (size_t i = 0; r == 0 && i < s->arrows.len; i++)

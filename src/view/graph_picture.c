@@ -158,7 +158,8 @@ static int add_box(struct graph_picture *p, const struct analysis_callgraph_node
     struct graph_box *box = vec_push(&p->boxes);
     if (!box)
         return E_NOMEM;
-    box->line[0] = fitted(row->name.text, row->name.len, NAME_COLUMNS, VIEW_CUT_MIDDLE);
+    const char *name = row->name.len ? row->name.text : "?";
+    box->line[0] = fitted(name, row->name.len ? row->name.len : 1, NAME_COLUMNS, VIEW_CUT_MIDDLE);
     box->line[1] = place_text(row);
     box->line[2] = shares_text(p, row);
     box->line[3] = row->calls ? calls_text(row) : NULL;
