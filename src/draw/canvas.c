@@ -292,6 +292,8 @@ static bool join(struct draw_point a, struct draw_point b, struct draw_point *re
 
 static void add_band(struct draw_canvas *c, const struct draw_point *p, size_t n, double half)
 {
+    if (!p || c->error)
+        return;
     add_disc(c, p[0], n == 1 ? 1.35 * half : half); /* a dot is a little larger than its line */
     if (n == 1)
         return;
@@ -359,7 +361,7 @@ void draw_stroke(struct draw_canvas *c, double width, uint32_t colour, double da
     c->points.len = c->points.cap = 0;
     c->starts.data = NULL;
     c->starts.len = c->starts.cap = 0;
-    for (size_t i = 0; i < line.starts.len; i++) {
+    for (size_t i = 0; line.points.data && i < line.starts.len; i++) {
         uint32_t first = line.starts.data[i];
         size_t end = i + 1 < line.starts.len ? line.starts.data[i + 1] : line.points.len;
         if (dash > 0) {

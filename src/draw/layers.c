@@ -301,7 +301,7 @@ int sketch_make_layers(struct sketch *s)
 {
     int r = turn_back_arrows(s);
     struct arcs a = {0};
-    _cleanup_free_ uint32_t *order = malloc((s->box_count + 1) * sizeof *order);
+    _cleanup_free_ uint32_t *order = calloc(s->box_count + 1, sizeof *order);
     if (r == 0)
         r = order ? arcs_init(s, &a) : E_NOMEM;
     if (r == 0)

@@ -200,7 +200,7 @@ static int sort_by_part(const struct making *m, bool arrows, uint32_t **ret_at, 
 {
     size_t n = arrows ? m->g->arrow_count : m->g->box_count;
     uint32_t *at = *ret_at = calloc(m->parts.len + 3, sizeof *at);
-    uint32_t *list = *ret = malloc((n + 1) * sizeof *list);
+    uint32_t *list = *ret = calloc(n + 1, sizeof *list);
     if (!at || !list)
         return E_NOMEM;
     uint32_t *next = at + 1;
@@ -229,12 +229,15 @@ static int lay_parts(struct making *m)
 static int compare_parts(const void *a, const void *b)
 {
     const struct part *x = a, *y = b;
+    bool x_first = x->first_box == 0, y_first = y->first_box == 0;
+    if (x_first != y_first)
+        return x_first ? -1 : 1;
     if (x->height != y->height)
         return x->height > y->height ? -1 : 1;
     return x->first_box < y->first_box ? -1 : x->first_box > y->first_box;
 }
 
-/* By shelves, the highest parts first. Afterwards a part's left and top are how far it moves. */
+/* By shelves: the part of the most important box, then the highest ones. Afterwards a part's left and top are how far it moves. */
 static void shelve(struct making *m, struct draw_layout *l)
 {
     double area = 0, widest = 0, x = 0, y = 0, shelf = 0;
@@ -287,7 +290,8 @@ static int put_together(struct making *m, struct draw_layout *l)
     _cleanup_free_ uint32_t *rank = malloc((m->parts.len + 1) * sizeof *rank);
     if (!rank)
         return E_NOMEM;
-    qsort(m->parts.data, m->parts.len, sizeof *m->parts.data, compare_parts);
+    if (m->parts.len)
+        qsort(m->parts.data, m->parts.len, sizeof *m->parts.data, compare_parts);
     for (uint32_t i = 0; i < m->parts.len; i++) {
         rank[m->part_of[m->parts.data[i].first_box]] = i;
         if (m->parts.data[i].layer_count > l->layer_count)

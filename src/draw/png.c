@@ -58,9 +58,9 @@ static int put_rows(const struct draw_canvas *c, z_stream *z, uint8_t *bytes, ui
     int r = 0;
     row[0] = FILTER_UP;
     for (uint32_t y = 0; r == 0 && y < c->height; y++) {
-        const uint8_t *now = c->rgb + y * size;
+        const uint8_t *now = c->rgb + y * size, *above = y ? c->rgb + (y - 1) * size : NULL;
         for (size_t i = 0; i < size; i++)
-            row[i + 1] = (uint8_t)(now[i] - (y ? now[i - size] : 0));
+            row[i + 1] = (uint8_t)(now[i] - (above ? above[i] : 0));
         z->next_in = row;
         z->avail_in = (uInt)(size + 1);
         r = pump(z, bytes, Z_NO_FLUSH, out);

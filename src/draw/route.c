@@ -96,6 +96,73 @@ static double middle_of(const struct sketch *s, const struct sketch_item *item)
     return (s->top[item->layer] + s->bottom[item->layer]) / 2;
 }
 
+/* How far along a piece (0–1) it has come at `part` of its height: the inverse of y in add_piece. */
+static double across_at(double part)
+{
+    enum { HALVINGS = 16 };
+    double low = 0, high = 1;
+    for (int i = 0; i < HALVINGS; i++) {
+        double t = (low + high) / 2;
+        *(1.5 * t * (1 - t) + t * t * t < part ? &low : &high) = t;
+    }
+    return (3 - 2 * low) * low * low;
+}
+
+/* True if no box of the layer reaches into [left, right]. */
+static bool is_clear(const struct sketch *s, uint32_t layer, double left, double right)
+{
+    uint32_t low = s->layer_at[layer], high = s->layer_at[layer + 1];
+    while (low < high) {
+        uint32_t k = low + (high - low) / 2;
+        const struct sketch_item *item = &s->items.data[s->order[k]];
+        if (item->x + item->right < left)
+            low = k + 1;
+        else
+            high = k;
+    }
+    for (; low < s->layer_at[layer + 1]; low++) {
+        const struct sketch_item *item = &s->items.data[s->order[low]];
+        if (item->x - item->left > right)
+            return true;
+        if (item->box != DRAW_NONE)
+            return false;
+    }
+    return true;
+}
+
+/* True if one piece may lead from a point to another past the layers between them. */
+static bool may_skip(const struct sketch *s, struct draw_point from, struct draw_point to,
+                     uint32_t first_layer, uint32_t last_layer)
+{
+    for (uint32_t layer = first_layer; layer < last_layer; layer++) {
+        double height = to.y - from.y, way = to.x - from.x;
+        double a = from.x + way * across_at((s->top[layer] - from.y) / height);
+        double b = from.x + way * across_at((s->bottom[layer] - from.y) / height);
+        if (!is_clear(s, layer, fmin(a, b) - SKETCH_BEND_GAP * 0.75,
+                      fmax(a, b) + SKETCH_BEND_GAP * 0.75))
+            return false;
+    }
+    return true;
+}
+
+/* The bends keep a way free; where the straight way is free too, they are not needed, and the arrow
+ * swings instead of climbing stairs. The next one to go to, or bend_count for the end. */
+static uint32_t next_bend(const struct sketch *s, const struct sketch_arrow *a, uint32_t bend,
+                          struct draw_point from, struct draw_point end)
+{
+    enum { LOOK_AHEAD = 12 };
+    uint32_t layer = s->items.data[a->upper].layer + 1 + bend, best = bend;
+    for (uint32_t to = bend + 1; to <= a->bend_count && to <= bend + LOOK_AHEAD; to++) {
+        const struct sketch_item *item = &s->items.data[a->first_bend + to];
+        struct draw_point at =
+            to == a->bend_count ? end : (struct draw_point){item->x, s->top[item->layer]};
+        if (!may_skip(s, from, at, layer, layer + (to - bend)))
+            break;
+        best = to;
+    }
+    return best;
+}
+
 static int route_arrow(const struct sketch *s, const struct sketch_arrow *a, double from_x,
                        double to_x, struct sketch_output *out)
 {
@@ -103,7 +170,11 @@ static int route_arrow(const struct sketch *s, const struct sketch_arrow *a, dou
     size_t first = out->points.len;
     double x = from_x, y = middle_of(s, upper) + s->graph->box[upper->box].height / 2;
     int r = add_point(out, x, y);
+    struct draw_point end = {to_x, middle_of(s, lower) - s->graph->box[lower->box].height / 2};
     for (uint32_t i = 0; r == 0 && i < a->bend_count; i++) {
+        i = next_bend(s, a, i, (struct draw_point){x, y}, end);
+        if (i == a->bend_count)
+            break;
         const struct sketch_item *bend = &s->items.data[a->first_bend + i];
         r = add_piece(out, x, y, bend->x, s->top[bend->layer]);
         x = bend->x;
@@ -112,7 +183,7 @@ static int route_arrow(const struct sketch *s, const struct sketch_arrow *a, dou
             r = add_piece(out, x, s->top[bend->layer], x, y);
     }
     if (r == 0)
-        r = add_piece(out, x, y, to_x, middle_of(s, lower) - s->graph->box[lower->box].height / 2);
+        r = add_piece(out, x, y, end.x, end.y);
     if (r < 0)
         return r;
     if (a->back)

@@ -93,7 +93,9 @@ static void put_arrow(const struct graph_picture *p, size_t at, struct draw_canv
     draw_move(c, pt[0].x, pt[0].y);
     for (uint32_t i = 1; i + 2 < route->count; i += 3)
         draw_curve(c, pt + i);
-    draw_stroke(c, a->width, a->colour, route->back || route->loop ? 6 : 0, 4);
+    /* ends are round: the gap has to make up for them */
+    bool is_dashed = route->back || route->loop;
+    draw_stroke(c, a->width, a->colour, is_dashed ? 4 + a->width : 0, 3.5 + a->width);
     struct draw_point last = pt[route->count - 1], before = pt[route->count - 2];
     put_arrow_head(c, before, last, a->colour);
 }
