@@ -229,3 +229,27 @@ void graph_labels_place(struct graph_picture *p)
         }
     }
 }
+
+/* --- heads of arrows --- */
+
+/* Heads grow with their line, or a thick one would hide its own. */
+void graph_heads_place(struct graph_picture *p)
+{
+    for (size_t i = 0; i < p->arrows.len; i++) {
+        struct graph_arrow *a = &p->arrows.data[i];
+        const struct draw_route *route = &p->layout.route[i];
+        struct draw_point *end = p->layout.point + route->first + route->count - 1;
+        double length = hypot(end->x - end[-1].x, end->y - end[-1].y);
+        if (length <= 0)
+            length = 1;
+        double x = (end->x - end[-1].x) / length, y = (end->y - end[-1].y) / length;
+        double back = 8 + 1.2 * a->width, half = 3.4 + 0.75 * a->width;
+        a->head[0] = (struct draw_point){end->x, end->y};
+        a->head[1] =
+            (struct draw_point){end->x - back * x - half * y, end->y - back * y + half * x};
+        a->head[2] = (struct draw_point){end->x - 0.72 * back * x, end->y - 0.72 * back * y};
+        a->head[3] =
+            (struct draw_point){end->x - back * x + half * y, end->y - back * y - half * x};
+        *end = (struct draw_point){end->x - 0.6 * back * x, end->y - 0.6 * back * y};
+    }
+}

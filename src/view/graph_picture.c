@@ -310,6 +310,7 @@ int graph_picture_init(const struct view_graph *view, struct graph_picture *ret)
         return r;
     }
     graph_labels_place(&p);
+    graph_heads_place(&p);
     p.height = p.notes_y + (double)p.notes.len * GRAPH_NOTE_LINE + 6;
     *ret = p;
     return 0;

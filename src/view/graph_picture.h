@@ -23,8 +23,10 @@ enum {
     GRAPH_NOTE_LINE = 17,
     GRAPH_LEGEND = 46,
     GRAPH_PATCH_HEAD = 15,
-    GRAPH_ARROW = 7, /* length of an arrow's head */
 };
+
+/* Points of an arrow's head. */
+enum { GRAPH_HEAD = 4 };
 
 /* The lines of a box: name, place, shares, calls. */
 enum { GRAPH_LINES = 4 };
@@ -43,8 +45,9 @@ struct graph_arrow {
     double width;
     uint32_t colour;
     bool recursion;
-    struct draw_point label_at; /* the middle of the label's base line */
-    char *label, *tip;          /* owned */
+    struct draw_point head[GRAPH_HEAD]; /* the tip first; the way ends inside it */
+    struct draw_point label_at;         /* the middle of the label's base line */
+    char *label, *tip;                  /* owned */
 };
 
 struct graph_module {
@@ -79,6 +82,9 @@ double graph_share(const struct graph_picture *p, uint64_t weight);
 /* Places the labels of arrows that have a layout, where they hide neither boxes nor each other, as
  * far as that can be had. */
 void graph_labels_place(struct graph_picture *p);
+
+/* Gives every arrow its head, and ends its way there. */
+void graph_heads_place(struct graph_picture *p);
 
 /* The point at `t` (0–1) on a piece of a curve: four points. */
 struct draw_point graph_curve_at(const struct draw_point *p, double t);

@@ -69,22 +69,6 @@ static void put_patch_names(const struct graph_picture *p, struct draw_canvas *c
 
 /* --- arrows and boxes --- */
 
-/* The head stands where the way ends, along its last direction. */
-static void put_arrow_head(struct draw_canvas *c, struct draw_point from, struct draw_point to,
-                           uint32_t colour)
-{
-    double length = hypot(to.x - from.x, to.y - from.y);
-    if (length <= 0)
-        return;
-    double x = (to.x - from.x) / length, y = (to.y - from.y) / length;
-    double back = GRAPH_ARROW + 2, half = GRAPH_ARROW * 0.55;
-    draw_move(c, to.x + x, to.y + y);
-    draw_line(c, to.x - back * x - half * y, to.y - back * y + half * x);
-    draw_line(c, to.x - 0.7 * back * x, to.y - 0.7 * back * y);
-    draw_line(c, to.x - back * x + half * y, to.y - back * y - half * x);
-    draw_fill(c, colour);
-}
-
 static void put_arrow(const struct graph_picture *p, size_t at, struct draw_canvas *c)
 {
     const struct graph_arrow *a = &p->arrows.data[at];
@@ -96,8 +80,10 @@ static void put_arrow(const struct graph_picture *p, size_t at, struct draw_canv
     /* ends are round: the gap has to make up for them */
     bool is_dashed = route->back || route->loop;
     draw_stroke(c, a->width, a->colour, is_dashed ? 4 + a->width : 0, 3.5 + a->width);
-    struct draw_point last = pt[route->count - 1], before = pt[route->count - 2];
-    put_arrow_head(c, before, last, a->colour);
+    draw_move(c, a->head[0].x, a->head[0].y);
+    for (int i = 1; i < GRAPH_HEAD; i++)
+        draw_line(c, a->head[i].x, a->head[i].y);
+    draw_fill(c, a->colour);
 }
 
 static void put_arrow_label(const struct graph_picture *p, size_t at, struct draw_canvas *c)

@@ -36,13 +36,8 @@ static void put_head(const struct graph_picture *p, FILE *out)
             "0 %.0f %.0f\" role=\"img\">\n<style>",
             p->width, p->height, p->width, p->height);
     fwrite(VIEW_ASSET_GRAPH_SVG_CSS.text, 1, VIEW_ASSET_GRAPH_SVG_CSS.len, out);
-    fprintf(out,
-            "</style>\n<rect class=\"page\" width=\"%.0f\" height=\"%.0f\"/>\n"
-            "<defs><marker id=\"head\" viewBox=\"0 0 10 8\" refX=\"9\" refY=\"4\" "
-            "markerWidth=\"%d\" markerHeight=\"%d\" markerUnits=\"userSpaceOnUse\" "
-            "orient=\"auto\"><path d=\"M0 0.4L10 4L0 7.6L2.6 4z\" fill=\"context-stroke\"/>"
-            "</marker></defs>\n",
-            p->width, p->height, GRAPH_ARROW + 3, GRAPH_ARROW + 2);
+    fprintf(out, "</style>\n<rect class=\"page\" width=\"%.0f\" height=\"%.0f\"/>\n", p->width,
+            p->height);
 }
 
 /* --- the ground under modules --- */
@@ -108,7 +103,15 @@ static void put_arrow(const struct graph_picture *p, size_t at, FILE *out)
     for (uint32_t i = 1; i + 2 < route->count; i += 3)
         fprintf(out, "C%.1f %.1f %.1f %.1f %.1f %.1f", pt[i].x, pt[i].y, pt[i + 1].x, pt[i + 1].y,
                 pt[i + 2].x, pt[i + 2].y);
-    fprintf(out, "\"/><text x=\"%.1f\" y=\"%.1f\">", a->label_at.x, a->label_at.y);
+    fprintf(out, "\"/><path class=\"h\" fill=\"#%06x\" d=\"", a->colour);
+    for (int i = 0; i < GRAPH_HEAD; i++)
+        fprintf(out, "%c%.1f %.1f", i ? 'L' : 'M', a->head[i].x, a->head[i].y);
+    double half = GRAPH_SMALL_COLUMN * (double)view_text_width(a->label, strlen(a->label)) / 2;
+    fprintf(out,
+            "z\"/><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"12\" rx=\"4\"/><text "
+            "x=\"%.1f\" y=\"%.1f\">",
+            a->label_at.x - half - 1, a->label_at.y - 9, 2 * half + 2, a->label_at.x,
+            a->label_at.y);
     flame_put_markup(out, a->label);
     fputs("</text></g>\n", out);
 }
