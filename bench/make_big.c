@@ -61,6 +61,8 @@ static void define_stacks(struct format_writer *w, const uint32_t *codes, uint32
             path[d] = format_writer_stack(w, &node);
         }
         stacks[i] = path[depth - 1];
+        if (format_writer_wants_flush(w)) /* definitions of many stacks are more than one chunk */
+            format_writer_flush(w);
     }
 }
 

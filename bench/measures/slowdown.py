@@ -111,7 +111,7 @@ def whole_runs(bench, rounds):
     """Seconds that the program says its work took, bare and under each profiler that starts programs."""
     script = [target_program("spin.py"), "work", str(bench.scale(150000, 500000))]
     turn = [("bare", None), ("pyrometer run", Pyrometer(bench))]
-    turn += [(p.label, p) for p in bench.peer_list(attaches=False)]
+    turn += [(p.label, p) for p in bench.peer_list(attaches=False, records=True)]
     seconds = {label: [] for label, _ in turn}
     for _ in range(rounds):
         for label, peer in turn:

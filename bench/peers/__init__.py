@@ -19,6 +19,7 @@ class Peer:
     name = ""          # also names its venv and its .missing file
     label = ""         # in tables; two ways of running one profiler have two labels
     requirement = ""   # for pip: exact
+    records = True     # else it only looks at what others recorded
     attaches = True    # to a process that runs; else it only starts programs
     blocking = False   # stops its target
     python = None      # minor version the target must have; None: the bench's default

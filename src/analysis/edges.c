@@ -1,5 +1,5 @@
 /* Builds the edges: every trie node stands for one (caller row, callee row) pair; the same walk
- * with counters as in rows.c, on edges instead of rows. */
+ * with counters as in rows.c, on edges instead of rows, and only over nodes that are wanted. */
 #include "analysis/edges.h"
 
 #include "analysis/exact.h"
@@ -8,9 +8,35 @@
 #include "base/idxmap.h"
 #include "base/vec.h"
 
+typedef VEC(struct analysis_edge) edge_vec;
+
+/* The trie without the nodes that are no edge: each stands for what it carried itself and for what
+ * was left out below it. Kept node 0 is the root. */
+struct kept {
+    VEC(uint32_t) parent, edge;
+    VEC(struct analysis_weight) weight;
+};
+
+static void kept_release(struct kept *k)
+{
+    vec_release(&k->parent);
+    vec_release(&k->edge);
+    vec_release(&k->weight);
+}
+
+static int kept_add(struct kept *k, uint32_t parent, uint32_t edge, uint32_t *ret)
+{
+    uint32_t *p = vec_push(&k->parent), *e = vec_push(&k->edge);
+    if (!p || !e || !vec_push(&k->weight))
+        return E_NOMEM;
+    *p = parent;
+    *e = edge;
+    *ret = (uint32_t)k->parent.len - 1;
+    return 0;
+}
+
 struct edge_walk {
-    const uint32_t *node_edge; /* IDXMAP_NONE: called by nobody */
-    const struct analysis_weight *subtree;
+    const struct kept *kept;
     struct analysis_edge *edge;
     uint32_t *on_stack;
 };
@@ -18,69 +44,83 @@ struct edge_walk {
 static int enter(void *ctx, uint32_t node)
 {
     struct edge_walk *walk = ctx;
-    uint32_t e = walk->node_edge[node];
+    uint32_t e = walk->kept->edge.data[node];
     if (e != IDXMAP_NONE && walk->on_stack[e]++ == 0)
-        analysis_weight_add(&walk->edge[e].total, walk->subtree[node]);
+        analysis_weight_add(&walk->edge[e].total, walk->kept->weight.data[node]);
     return 0;
 }
 
 static void leave(void *ctx, uint32_t node)
 {
     struct edge_walk *walk = ctx;
-    uint32_t e = walk->node_edge[node];
+    uint32_t e = walk->kept->edge.data[node];
     if (e != IDXMAP_NONE)
         walk->on_stack[e]--;
 }
 
-typedef VEC(struct analysis_edge) edge_vec;
+/* `among` as in the header; NULL: all rows. */
+static bool is_wanted(const uint32_t *among, uint32_t row)
+{
+    return row != ANALYSIS_ROW_NONE && (!among || among[row] != ANALYSIS_ROW_NONE);
+}
 
-static int find_edges(const struct analysis_rows *rows, edge_vec *edges, uint32_t *node_edge)
+static int intern_edge(edge_vec *edges, struct idxmap *map, uint32_t from, uint32_t to,
+                       uint32_t *ret)
+{
+    uint32_t hash = hash_u64((uint64_t)from << 32 | to), at;
+    IDXMAP_FIND(map, hash, k, edges->data[k].caller == from && edges->data[k].callee == to, at);
+    *ret = at;
+    if (at != IDXMAP_NONE)
+        return 0;
+    *ret = (uint32_t)edges->len;
+    struct analysis_edge *e = vec_push(edges);
+    if (!e)
+        return E_NOMEM;
+    e->caller = from;
+    e->callee = to;
+    return idxmap_insert(map, hash, *ret);
+}
+
+static int find_edges(const struct analysis_rows *rows, const uint32_t *among, edge_vec *edges,
+                      struct kept *kept)
 {
     const struct profile_tables *t = profile_tables(rows->weights->profile);
     struct idxmap map = {0};
-    int r = 0;
-    node_edge[0] = IDXMAP_NONE;
+    /* the nearest kept node at or above each */
+    _cleanup_free_ uint32_t *near = calloc(t->node_count + 1, sizeof *near);
+    int r = near ? kept_add(kept, 0, IDXMAP_NONE, &near[0]) : E_NOMEM;
     for (size_t i = 1; r == 0 && i < t->node_count; i++) {
-        uint32_t from = rows->node_row[t->node_parent[i]], to = rows->node_row[i], at;
-        node_edge[i] = IDXMAP_NONE;
-        if (from == ANALYSIS_ROW_NONE)
-            continue;
-        uint32_t hash = hash_u64((uint64_t)from << 32 | to);
-        IDXMAP_FIND(&map, hash, k, edges->data[k].caller == from && edges->data[k].callee == to,
-                    at);
-        if (at == IDXMAP_NONE) {
-            at = (uint32_t)edges->len;
-            struct analysis_edge *e = vec_push(edges);
-            r = e ? idxmap_insert(&map, hash, at) : E_NOMEM;
+        uint32_t from = rows->node_row[t->node_parent[i]], to = rows->node_row[i], edge;
+        near[i] = near[t->node_parent[i]];
+        if (is_wanted(among, to) && is_wanted(among, from)) {
+            r = intern_edge(edges, &map, from, to, &edge);
+            if (r == 0)
+                r = kept_add(kept, near[i], edge, &near[i]);
             if (r < 0)
                 break;
-            e->caller = from;
-            e->callee = to;
+            analysis_weight_add(&edges->data[edge].self, rows->weights->node[i]);
         }
-        node_edge[i] = at;
-        analysis_weight_add(&edges->data[at].self, rows->weights->node[i]);
+        analysis_weight_add(&kept->weight.data[near[i]], rows->weights->node[i]);
     }
     idxmap_release(&map);
     return r;
 }
 
-static int weigh_edges(const struct analysis_rows *rows, edge_vec *edges)
+static int weigh_edges(const struct analysis_rows *rows, const uint32_t *among, edge_vec *edges)
 {
-    const struct profile_tables *t = profile_tables(rows->weights->profile);
-    _cleanup_free_ uint32_t *node_edge = malloc((t->node_count + 1) * sizeof *node_edge);
-    _cleanup_free_ struct analysis_weight *subtree = malloc((t->node_count + 1) * sizeof *subtree);
-    if (!node_edge || !subtree)
-        return E_NOMEM;
-    int r = find_edges(rows, edges, node_edge);
-    if (r < 0)
-        return r;
+    struct kept kept = {0};
+    int r = find_edges(rows, among, edges, &kept);
     _cleanup_free_ uint32_t *on_stack = calloc(edges->len + 1, sizeof *on_stack);
-    if (!on_stack)
-        return E_NOMEM;
-    memcpy(subtree, rows->weights->node, t->node_count * sizeof *subtree);
-    analysis_weights_accumulate(t, subtree);
-    struct edge_walk walk = {node_edge, subtree, edges->data, on_stack};
-    return analysis_trie_walk(t->node_parent, t->node_count, enter, leave, &walk);
+    if (r == 0 && !on_stack)
+        r = E_NOMEM;
+    if (r == 0) {
+        for (size_t i = kept.parent.len; i-- > 1;)
+            analysis_weight_add(&kept.weight.data[kept.parent.data[i]], kept.weight.data[i]);
+        struct edge_walk walk = {&kept, edges->data, on_stack};
+        r = analysis_trie_walk(kept.parent.data, kept.parent.len, enter, leave, &walk);
+    }
+    kept_release(&kept);
+    return r;
 }
 
 /* Heaviest first; ties by the other end, so that the order is the same every time. */
@@ -113,14 +153,22 @@ static void sort_edges(const struct analysis_edge *from, size_t count, bool by_c
 
 int analysis_edges_init(const struct analysis_rows *rows, struct analysis_edges *ret)
 {
+    return analysis_edges_init_among(rows, NULL, ret);
+}
+
+int analysis_edges_init_among(const struct analysis_rows *rows, const uint32_t *among,
+                              struct analysis_edges *ret)
+{
     if (!rows->node_row)
         return E_INVALID;
     edge_vec edges = {0};
     int r = analysis_exact_has(rows) ? analysis_exact_edges(rows, &edges.data, &edges.len)
-                                     : weigh_edges(rows, &edges);
+                                     : weigh_edges(rows, among, &edges);
     size_t kept = 0;
     for (size_t i = 0; r == 0 && i < edges.len; i++)
-        if (edges.data[i].total.samples) /* the others belong to what was filtered out */
+        /* those without samples belong to what was filtered out */
+        if (edges.data[i].total.samples && is_wanted(among, edges.data[i].caller) &&
+            is_wanted(among, edges.data[i].callee))
             edges.data[kept++] = edges.data[i];
     struct analysis_edges e = {.count = kept};
     e.by_caller = malloc((kept + 1) * sizeof *e.by_caller);

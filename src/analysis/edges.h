@@ -24,6 +24,11 @@ struct analysis_edges {
 
 /* The rows must be of a kind that stands in stacks (E_INVALID else). */
 int analysis_edges_init(const struct analysis_rows *rows, struct analysis_edges *ret);
+
+/* Only the edges between some of the rows: those whose among[row] is not ANALYSIS_ROW_NONE. Much
+ * cheaper where these are few. */
+int analysis_edges_init_among(const struct analysis_rows *rows, const uint32_t *among,
+                              struct analysis_edges *ret);
 void analysis_edges_release(struct analysis_edges *e);
 
 #endif

@@ -32,6 +32,7 @@ enum cmd_status {
     X(report, cmd_report, "look", "where the time went, as a table")                               \
     X(tree, cmd_tree, "look", "where the time went, as a call tree")                               \
     X(flame, cmd_flame, "look", "where the time went, as a flame graph")                           \
+    X(graph, cmd_graph, "look", "who calls whom and what it costs, as a picture")                  \
     X(lines, cmd_lines, "look", "the source, with what was seen of each line beside it")           \
     X(diff, cmd_diff, "look", "two runs side by side, with what changed")                          \
     X(export, cmd_export, "look", "write a recording in another tool's format")                    \

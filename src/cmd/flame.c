@@ -56,24 +56,6 @@ static int check_options(const struct flame_options *o)
     return 0;
 }
 
-static void add_filter(struct buf *out, const char *name, const char *value)
-{
-    if (value)
-        buf_printf(out, "%s%s %s", out->len ? ", " : "", name, value);
-}
-
-static void describe_filters(struct flame_request *q)
-{
-    const struct cmd_query_options *o = &q->options->query;
-    char process[24];
-    snprintf(process, sizeof process, "%u", q->query.process);
-    add_filter(&q->filters, "thread", o->thread);
-    add_filter(&q->filters, "process", q->query.has_process ? process : NULL);
-    add_filter(&q->filters, "seconds", o->range);
-    add_filter(&q->filters, "stacks with", o->include);
-    add_filter(&q->filters, "stacks without", o->exclude);
-}
-
 static int understand(struct flame_options *o, struct flame_request *q)
 {
     int status = check_output(o->output, &q->svg);
@@ -90,7 +72,7 @@ static int understand(struct flame_options *o, struct flame_request *q)
     q->colour = (enum view_flame_colour)colour;
     if (q->colour == VIEW_FLAME_CHANGE && !o->diff)
         return cmd_fail(CMD_USAGE, "--color change compares two runs: add --diff and both RUNs");
-    describe_filters(q);
+    cmd_query_describe(&o->query, &q->filters);
     return 0;
 }
 

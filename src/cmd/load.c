@@ -128,6 +128,23 @@ static int compile_filters(struct cmd_query_options *o, struct analysis_query *q
     return status;
 }
 
+static void add_filter(struct buf *out, const char *name, const char *value)
+{
+    if (value)
+        buf_printf(out, "%s%s %s", out->len ? ", " : "", name, value);
+}
+
+void cmd_query_describe(const struct cmd_query_options *options, struct buf *out)
+{
+    char process[24];
+    snprintf(process, sizeof process, "%llu", (unsigned long long)options->process);
+    add_filter(out, "thread", options->thread);
+    add_filter(out, "process", options->has_process ? process : NULL);
+    add_filter(out, "seconds", options->range);
+    add_filter(out, "stacks with", options->include);
+    add_filter(out, "stacks without", options->exclude);
+}
+
 void cmd_query_release(struct cmd_query_options *options)
 {
     if (options->has_include)

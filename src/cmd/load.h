@@ -5,6 +5,7 @@
 
 #include "analysis/query.h"
 #include "base/attr.h"
+#include "base/buf.h"
 
 /* Resolves RUN and loads it. On failure prints the line and returns the exit status; 0 on success
  * with *ret owned by the caller. A torn recording is loaded as far as it goes, with a warning. */
@@ -48,6 +49,9 @@ struct cmd_query_options {
  * a line. */
 int cmd_query_make(struct cmd_query_options *options, struct analysis_query *ret);
 void cmd_query_release(struct cmd_query_options *options);
+
+/* The filters as the user gave them, for a heading: "thread main, seconds 1:2"; appended. */
+void cmd_query_describe(const struct cmd_query_options *options, struct buf *out);
 
 /* Compiles the extended regular expression of an option. 0, or the status after a line. */
 int cmd_regex_compile(const char *option, const char *pattern, regex_t *ret);

@@ -1,29 +1,24 @@
-/* The call graph for graphviz: a box for each function with its share, itself and in all; an arrow
- * for each call with the share of the stacks it stands in. What is too cheap to be seen is left
+/* The call graph for graphviz: a box for each function with its share, itself and in all, and its
+ * calls where they were counted; an arrow for each call with the share of the stacks it stands in,
+ * dashed where it is recursion; a cluster for each module. What is too cheap to be seen is left
  * out, and a comment and the graph's label say how much that was. */
-#include "analysis/edges.h"
-#include "export/source.h"
+#include "export/dot.h"
 
 #include "base/err.h"
+#include "export/source.h"
 
-enum {
-    NAME_BYTES_MAX = 120,
-    NODES_MAX = 400, /* graphviz takes minutes beyond that, and nobody can read it */
-};
-static const double NODE_LEAST = 0.005, EDGE_LEAST = 0.001; /* of the whole */
+enum { NAME_BYTES_MAX = 120 };
 
 struct writing {
-    const struct export_source *source;
-    const struct analysis_edges *edges;
+    const struct analysis_callgraph *graph;
     double total;
-    uint8_t *shown; /* by row */
-    size_t nodes, nodes_left, edges_left;
     struct buf buf;
 };
 
 static double share(const struct writing *w, uint64_t weight)
 {
-    return w->total > 0 ? (double)weight / w->total : 0;
+    double part = w->total > 0 ? (double)weight / w->total : 0;
+    return part > 1 ? 1 : part;
 }
 
 /* In a quoted string of dot, '"' ends it and '\' begins an escape (\N, \G, \l, …). */
@@ -43,34 +38,21 @@ static void put_quoted(struct buf *b, struct profile_string text)
     buf_release(&plain);
 }
 
-/* From pale yellow to dark red, by share; as hue, saturation and value, which graphviz takes. */
-static void put_heat(struct buf *b, double s)
+static void put_quoted_text(struct buf *b, const char *text)
 {
-    double heat = s > 1 ? 1 : s < 0 ? 0 : s;
+    put_quoted(b, (struct profile_string){text, (uint32_t)strnlen(text, EXPORT_CHUNK_BYTES)});
+}
+
+/* From pale yellow to dark red, by share; as hue, saturation and value, which graphviz takes. */
+static void put_heat(struct buf *b, double heat)
+{
     unsigned hue = (unsigned)(150 * (1 - heat)), saturation = 100 + (unsigned)(800 * heat);
     buf_printf(b, "0.%03u 0.%03u 0.%03u", hue, saturation, 990 - (unsigned)(290 * heat));
 }
 
-static void choose_nodes(struct writing *w)
-{
-    const struct analysis_rows *rows = &w->source->rows;
-    double least = NODE_LEAST;
-    for (;; least *= 1.5) { /* ends: no share is above 1, and few can be near it */
-        w->nodes = w->nodes_left = 0;
-        for (size_t i = 0; i < rows->count; i++) {
-            uint64_t weight = rows->row[i].total.weight;
-            w->shown[i] = weight && share(w, weight) >= least;
-            w->nodes += w->shown[i];
-            w->nodes_left += weight && !w->shown[i];
-        }
-        if (w->nodes <= NODES_MAX || least > 1)
-            return;
-    }
-}
-
 static void put_node(struct writing *w, size_t at)
 {
-    const struct analysis_row *row = &w->source->rows.row[at];
+    const struct analysis_row *row = &w->graph->rows->row[w->graph->node[at].row];
     double self = share(w, row->self.weight), total = share(w, row->total.weight);
     struct buf *b = &w->buf;
     buf_printf(b, "  n%zu [label=\"", at);
@@ -84,64 +66,97 @@ static void put_node(struct writing *w, size_t at)
         if (row->line)
             buf_printf(b, ":%u", row->line);
     }
-    buf_printf(b, "\\nself %.1f %%\\ntotal %.1f %%\", tooltip=\"", self * 100, total * 100);
+    buf_printf(b, "\\nself %.1f %%\\ntotal %.1f %%", self * 100, total * 100);
+    if (row->calls) {
+        buf_puts(b, "\\n");
+        export_put_u64(b, row->calls);
+        buf_puts(b, "×");
+    }
+    buf_puts(b, "\", tooltip=\"");
     put_quoted(b, row->file.len ? row->file : row->name);
     buf_puts(b, "\", fillcolor=\"");
     put_heat(b, self);
-    buf_printf(b, "\", fontsize=%u, weight=%u];\n", 10 + (unsigned)(14 * self),
-               (unsigned)(total * 1000));
+    buf_printf(b, "\", fontsize=%u, weight=%u%s];\n", 10 + (unsigned)(14 * self),
+               (unsigned)(total * 1000), w->graph->node[at].cycle ? ", peripheries=2" : "");
 }
 
-static bool is_shown(const struct writing *w, const struct analysis_edge *e)
-{
-    return w->shown[e->caller] && w->shown[e->callee] && share(w, e->total.weight) >= EDGE_LEAST;
-}
-
-static void put_edge(struct writing *w, const struct analysis_edge *e)
+static void put_edge(struct writing *w, const struct analysis_callgraph_edge *e)
 {
     double part = share(w, e->total.weight);
     struct buf *b = &w->buf;
-    buf_printf(b, "  n%u -> n%u [label=\"%.1f %%\", penwidth=%u.%u, weight=%u, color=\"", e->caller,
-               e->callee, part * 100, 1 + (unsigned)(5 * part), (unsigned)(50 * part) % 10,
-               1 + (unsigned)(part * 100));
+    buf_printf(b, "  n%u -> n%u [label=\"%.1f %%", e->from, e->to, part * 100);
+    if (e->calls) {
+        buf_puts(b, "\\n");
+        export_put_u64(b, e->calls);
+        buf_puts(b, "×");
+    }
+    buf_printf(b, "\", penwidth=%u.%u, weight=%u, color=\"", 1 + (unsigned)(5 * part),
+               (unsigned)(50 * part) % 10, 1 + (unsigned)(part * 100));
     put_heat(b, part);
-    buf_puts(b, "\"];\n");
+    buf_printf(b, "\"%s];\n", e->is_recursion ? ", style=dashed" : "");
 }
 
-static int write_graph(struct writing *w, const struct profile *profile, FILE *out)
+static void put_head(struct writing *w, const char *title)
 {
-    const struct analysis_rows *rows = &w->source->rows;
-    const struct analysis_metric *m = w->source->query.metric;
+    const struct analysis_callgraph *g = w->graph;
+    const char *metric = g->rows->weights->metric->name;
     struct buf *b = &w->buf;
-    choose_nodes(w);
-    for (size_t i = 0; i < w->edges->count; i++)
-        w->edges_left += !is_shown(w, &w->edges->by_caller[i]);
-    const char *command = profile_meta_value(profile, "command");
-    struct profile_string title = {command ? command : "", 0};
-    title.len = (uint32_t)strlen(title.text);
     buf_printf(b,
                "// pyrometer " PYROMETER_VERSION ": %s, %zu functions; left out: %zu functions and "
-               "%zu calls below %.1f %% and %.1f %% of the whole\n",
-               m->name, w->nodes, w->nodes_left, w->edges_left, NODE_LEAST * 100, EDGE_LEAST * 100);
+               "%zu calls below %.1f %% and %.1f %% of the whole, %.1f %% in themselves\n",
+               metric, g->node_count, g->nodes_left, g->edges_left, g->options.least_node * 100,
+               g->options.least_edge * 100, share(w, g->left_self.weight) * 100);
     buf_puts(b, "digraph pyrometer {\n  graph [labelloc=t, fontname=\"sans-serif\", label=\"");
-    put_quoted(b, title);
-    buf_printf(b, "\\n%s; %zu of %zu functions\"];\n", m->name, w->nodes, w->nodes + w->nodes_left);
+    put_quoted_text(b, title);
+    buf_printf(b, "\\n%s; %zu of %zu functions\"];\n", metric, g->node_count,
+               g->node_count + g->nodes_left);
     buf_puts(b, "  node [shape=box, style=filled, fontname=\"sans-serif\"];\n"
                 "  edge [fontname=\"sans-serif\", fontsize=9];\n");
+}
+
+static int put_nodes(struct writing *w, bool clusters, FILE *out)
+{
+    const struct analysis_callgraph *g = w->graph;
     int r = 0;
-    for (size_t i = 0; r == 0 && i < rows->count; i++) {
-        if (w->shown[i])
+    for (size_t m = 0; r == 0 && m < (clusters ? g->module_count : 1); m++) {
+        bool framed = clusters && *g->module[m];
+        if (framed) {
+            buf_printf(&w->buf,
+                       "  subgraph cluster_%zu { style=\"rounded,filled\"; color=\"#d8dde6\"; "
+                       "fillcolor=\"#f6f7fa\"; label=\"",
+                       m);
+            put_quoted_text(&w->buf, g->module[m]);
+            buf_puts(&w->buf, "\";\n");
+        }
+        for (size_t i = 0; r == 0 && i < g->node_count; i++) {
+            if (clusters && g->node[i].module != m)
+                continue;
             put_node(w, i);
-        r = export_drain(b, out, false);
+            r = export_drain(&w->buf, out, false);
+        }
+        if (framed)
+            buf_puts(&w->buf, "  }\n");
     }
-    for (size_t i = 0; r == 0 && i < w->edges->count; i++) {
-        if (is_shown(w, &w->edges->by_caller[i]))
-            put_edge(w, &w->edges->by_caller[i]);
-        r = export_drain(b, out, false);
+    return r;
+}
+
+int export_dot_write_graph(const struct export_dot *dot, FILE *out)
+{
+    const struct analysis_callgraph *g = dot->graph;
+    const struct analysis_weights *weights = g->rows->weights;
+    struct writing w = {.graph = g, .total = (double)weights->total.weight};
+    const char *command = profile_meta_value(weights->profile, "command");
+    buf_init(&w.buf, EXPORT_BUF_MAX);
+    put_head(&w, dot->title ? dot->title : command ? command : "");
+    int r = put_nodes(&w, dot->clusters, out);
+    for (size_t i = 0; r == 0 && i < g->edge_count; i++) {
+        put_edge(&w, &g->edge[i]);
+        r = export_drain(&w.buf, out, false);
     }
-    buf_puts(b, "}\n");
+    buf_puts(&w.buf, "}\n");
     if (r == 0)
-        r = export_drain(b, out, true);
+        r = export_drain(&w.buf, out, true);
+    buf_release(&w.buf);
     return r < 0 ? r : export_finish(out);
 }
 
@@ -151,17 +166,18 @@ int export_dot_write(const struct profile *profile, const struct export_options 
     int r = export_source_init(profile, &options->query, ANALYSIS_BY_FUNCTION, &source);
     if (r < 0)
         return r;
-    struct analysis_edges edges = {0};
-    struct writing w = {.source = &source, .edges = &edges};
-    w.total = (double)source.weights.total.weight;
-    w.shown = calloc(source.rows.count + 1, 1);
-    buf_init(&w.buf, EXPORT_BUF_MAX);
-    r = w.shown ? analysis_edges_init(&source.rows, &edges) : E_NOMEM;
-    if (r == 0)
-        r = write_graph(&w, profile, out);
-    analysis_edges_release(&edges);
-    buf_release(&w.buf);
-    free(w.shown);
+    struct analysis_callgraph graph = {0};
+    struct analysis_callgraph_options prune = {
+        .least_node = ANALYSIS_CALLGRAPH_LEAST_NODE,
+        .least_edge = ANALYSIS_CALLGRAPH_LEAST_EDGE,
+        .max_nodes = ANALYSIS_CALLGRAPH_NODES,
+    };
+    r = analysis_callgraph_init(&source.rows, &prune, &graph);
+    if (r == 0) {
+        struct export_dot dot = {.graph = &graph, .clusters = true};
+        r = export_dot_write_graph(&dot, out);
+    }
+    analysis_callgraph_release(&graph);
     export_source_release(&source);
     return r;
 }

@@ -16,5 +16,7 @@ extern const struct view_asset VIEW_ASSET_FLAME_CSS;
 extern const struct view_asset VIEW_ASSET_FLAME_JS;
 extern const struct view_asset VIEW_ASSET_FLAME_SVG_CSS;
 extern const struct view_asset VIEW_ASSET_FLAME_SVG_JS;
+extern const struct view_asset VIEW_ASSET_GRAPH_SVG_CSS;
+extern const struct view_asset VIEW_ASSET_GRAPH_SVG_JS;
 
 #endif

@@ -1,9 +1,9 @@
-/* What a flame graph says in words above and below its blocks, and how it is coloured. Colours are
- * chosen in OKLCH, where equal steps look equal, and the page's script does the same
- * (flame_model.js). */
+/* What a flame graph says in words above and below its blocks, and how it is coloured (the page's
+ * script does the same: flame_model.js). */
 #include "view/flame.h"
 
 #include "base/err.h"
+#include "view/colour.h"
 #include "view/flame_picture.h"
 #include "view/heading.h"
 #include "view/run.h"
@@ -17,25 +17,6 @@ enum { LINE_BYTES_MAX = 64 << 10, TITLE_BYTES = 300 };
 
 /* --- colours --- */
 
-static uint32_t channel(double linear)
-{
-    double v = linear <= 0.0031308 ? 12.92 * linear : 1.055 * pow(linear, 1 / 2.4) - 0.055;
-    return (uint32_t)(255 * (v < 0 ? 0 : v > 1 ? 1 : v) + 0.5);
-}
-
-/* Lightness 0–1, chroma 0–0.4, hue in degrees; the constants are Ottosson's. */
-static uint32_t oklch(double lightness, double chroma, double hue)
-{
-    double a = chroma * cos(hue * M_PI / 180), b = chroma * sin(hue * M_PI / 180);
-    double l = pow(lightness + 0.3963377774 * a + 0.2158037573 * b, 3);
-    double m = pow(lightness - 0.1055613458 * a - 0.0638541728 * b, 3);
-    double s = pow(lightness - 0.0894841775 * a - 1.2914855480 * b, 3);
-    uint32_t red = channel(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s);
-    uint32_t green = channel(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s);
-    uint32_t blue = channel(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s);
-    return red << 16 | green << 8 | blue;
-}
-
 double flame_change(const struct flame_picture *p, const struct flame_block *b)
 {
     double now = p->total.weight ? (double)b->total.weight / (double)p->total.weight : 0;
@@ -47,13 +28,12 @@ static uint32_t change_colour(const struct flame_picture *p, const struct flame_
 {
     double change = flame_change(p, b);
     double t = p->largest_change > 0 ? sqrt(fmin(1, fabs(change) / p->largest_change)) : 0;
-    return oklch(0.93 - 0.25 * t, 0.01 + 0.15 * t, change < 0 ? 250 : 27);
+    return view_colour_oklch(0.93 - 0.25 * t, 0.01 + 0.15 * t, change < 0 ? 250 : 27);
 }
 
 static uint32_t heat_colour(const struct flame_picture *p, const struct flame_block *b)
 {
-    double t = p->hottest ? sqrt((double)b->self.weight / (double)p->hottest) : 0;
-    return oklch(0.94 - 0.28 * t, 0.05 + 0.14 * t, 95 - 67 * t);
+    return view_colour_heat(p->hottest ? sqrt((double)b->self.weight / (double)p->hottest) : 0);
 }
 
 uint32_t flame_colour(const struct flame_picture *p, const struct flame_block *b)
@@ -61,13 +41,13 @@ uint32_t flame_colour(const struct flame_picture *p, const struct flame_block *b
     const struct flame_label *label = &p->labels.data[b->label];
     switch (label->kind) {
     case FLAME_ROOT:
-        return oklch(0.91, 0.008, 260);
+        return view_colour_oklch(0.91, 0.008, 260);
     case FLAME_THREAD:
-        return oklch(0.87, 0.025, 260);
+        return view_colour_oklch(0.87, 0.025, 260);
     case FLAME_FOLDED:
-        return oklch(0.90, 0, 0);
+        return view_colour_oklch(0.90, 0, 0);
     case FLAME_SPECIAL:
-        return oklch(0.82, 0, 0);
+        return view_colour_oklch(0.82, 0, 0);
     default:
         break;
     }
@@ -76,7 +56,7 @@ uint32_t flame_colour(const struct flame_picture *p, const struct flame_block *b
     if (p->flame->colour == VIEW_FLAME_HEAT)
         return heat_colour(p, b);
     double shade = (double)label->shade - (FLAME_SHADES - 1) / 2.0;
-    return oklch(0.835 + 0.014 * shade, 0.088, label->hue + 4 * shade);
+    return view_colour_oklch(0.835 + 0.014 * shade, 0.088, label->hue + 4 * shade);
 }
 
 /* --- words --- */
@@ -104,27 +84,6 @@ static void put_share(struct buf *b, double share)
     buf_puts(b, share > 0 && share < 0.001 ? "under 0.1 %" : view_units_percent(share * 100).text);
 }
 
-static void put_total(const struct flame_picture *p, struct analysis_weight w, struct buf *b)
-{
-    const struct analysis_metric *metric = p->flame->rows->weights->metric;
-    flame_weight_text(p, w.weight, b);
-    bool is_time = strcmp(metric->unit, "seconds") == 0 && strcmp(metric->name, "time") != 0;
-    buf_printf(b, " %s%s", metric->name, is_time ? " time" : "");
-}
-
-static void put_samples(struct buf *b, uint64_t samples)
-{
-    buf_printf(b, "%s sample%s", view_units_count(samples).text, samples == 1 ? "" : "s");
-}
-
-static void put_created(const struct profile *profile, struct buf *b)
-{
-    char created[VIEW_RUN_TIME_SIZE];
-    view_run_created(profile, created);
-    if (profile_summary(profile)->header.created_ns && strlen(created) >= 16 && created[10] == 'T')
-        buf_printf(b, "%.10s %.5s UTC", created, created + 11);
-}
-
 static int fill_title(struct flame_picture *p)
 {
     const struct view_flame *f = p->flame;
@@ -148,12 +107,12 @@ static void put_run(const struct flame_picture *p, const struct analysis_weights
                     struct analysis_weight total, const char *which, struct buf *b)
 {
     buf_printf(b, "%s: ", which);
-    put_total(p, total, b);
+    view_heading_total(p->flame->rows->weights->metric, total.weight, b);
     buf_puts(b, ", ");
-    put_samples(b, total.samples);
+    view_heading_samples(total.samples, b);
     size_t len = b->len;
     buf_puts(b, ", ");
-    put_created(w->profile, b);
+    view_run_day(w->profile, b);
     if (b->len == len + 2)
         b->len = len; /* not known */
 }
@@ -174,12 +133,12 @@ static int fill_run_facts(struct flame_picture *p)
     const struct profile *profile = p->flame->rows->weights->profile;
     struct buf b;
     buf_init(&b, LINE_BYTES_MAX);
-    put_total(p, p->total, &b);
+    view_heading_total(p->flame->rows->weights->metric, p->total.weight, &b);
     int r = add_line(&p->facts, &b);
     const struct analysis_metric *metric = p->flame->rows->weights->metric;
     bool is_said = strcmp(metric->name, "samples") == 0 || profile_tables(profile)->counts;
     if (!is_said)
-        put_samples(&b, p->total.samples);
+        view_heading_samples(p->total.samples, &b);
     if (r == 0 && b.len)
         r = add_line(&p->facts, &b);
     buf_puts(&b, "Python ");
@@ -189,7 +148,7 @@ static int fill_run_facts(struct flame_picture *p)
         buf_clear(&b);
     else if (r == 0)
         r = add_line(&p->facts, &b);
-    put_created(profile, &b);
+    view_run_day(profile, &b);
     if (r == 0 && b.len)
         r = add_line(&p->facts, &b);
     buf_release(&b);

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/idxmap.h"
 #include "base/utf8.h"
+#include "view/colour.h"
 #include "view/text.h"
 
 #include <stdio.h>
@@ -82,17 +83,6 @@ static int intern_file(struct making *m, struct profile_string s, uint32_t *ret)
     return idxmap_insert(&m->file_map, hash, *ret);
 }
 
-/* A package has one hue, its modules shades near it. */
-static uint32_t hue_of(const char *module)
-{
-    enum { SPREAD = 36 };
-    size_t top = strcspn(module, ".");
-    uint32_t hue = hash_bytes(module, top) % 360;
-    if (!module[top])
-        return hue;
-    return (hue + 360 - SPREAD / 2 + hash_bytes(module, strlen(module)) % SPREAD) % 360;
-}
-
 static int intern_module(struct making *m, struct profile_string file, uint32_t *ret)
 {
     _cleanup_free_ char *dotted = analysis_module_name(file.text, file.len);
@@ -114,7 +104,7 @@ static int intern_module(struct making *m, struct profile_string file, uint32_t 
         free(text);
         return E_NOMEM;
     }
-    *slot = (struct flame_module){text, hue_of(dotted)};
+    *slot = (struct flame_module){text, view_colour_module_hue(dotted)};
     *ret = (uint32_t)m->p->modules.len - 1;
     return idxmap_insert(&m->module_map, hash, *ret);
 }

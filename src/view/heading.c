@@ -29,6 +29,18 @@ struct view_units_text view_weight_text(const struct analysis_metric *metric, ui
                                 : view_units_count(weight);
 }
 
+void view_heading_total(const struct analysis_metric *metric, uint64_t weight, struct buf *out)
+{
+    bool is_time = strcmp(metric->unit, "seconds") == 0 && strcmp(metric->name, "time") != 0;
+    buf_printf(out, "%s %s%s", view_weight_text(metric, weight).text, metric->name,
+               is_time ? " time" : "");
+}
+
+void view_heading_samples(uint64_t samples, struct buf *out)
+{
+    buf_printf(out, "%s sample%s", view_units_count(samples).text, samples == 1 ? "" : "s");
+}
+
 void view_heading_facts(struct json *j, const struct analysis_weights *w)
 {
     json_kv_text(j, "metric", w->metric->name);

@@ -17,6 +17,10 @@ bool view_is_too_short(const struct analysis_weights *weights);
 enum view_kind view_metric_kind(const struct analysis_metric *metric);
 struct view_units_text view_weight_text(const struct analysis_metric *metric, uint64_t weight);
 
+/* "1.23 s wall time", "12,345 samples"; appended. */
+void view_heading_total(const struct analysis_metric *metric, uint64_t weight, struct buf *out);
+void view_heading_samples(uint64_t samples, struct buf *out);
+
 /* metric, unit, total, samples and too_short in an open object. */
 void view_heading_facts(struct json *j, const struct analysis_weights *w);
 

@@ -24,6 +24,14 @@ void view_run_created(const struct profile *p, char ret[VIEW_RUN_TIME_SIZE])
         ret[0] = '\0';
 }
 
+void view_run_day(const struct profile *p, struct buf *out)
+{
+    char created[VIEW_RUN_TIME_SIZE] = "";
+    view_run_created(p, created);
+    if (profile_summary(p)->header.created_ns && strlen(created) >= 16 && created[10] == 'T')
+        buf_printf(out, "%.10s %.5s UTC", created, created + 11);
+}
+
 void view_run_command(const struct profile *p, struct buf *out)
 {
     const char *command = profile_meta_value(p, "command");

@@ -15,6 +15,9 @@ void view_run_id(const struct profile *p, char ret[VIEW_RUN_ID_SIZE]);
 /* When the recording began, as ISO 8601 in UTC. */
 void view_run_created(const struct profile *p, char ret[VIEW_RUN_TIME_SIZE]);
 
+/* The same for people: "2026-11-15 09:30 UTC"; nothing is appended where it is not known. */
+void view_run_day(const struct profile *p, struct buf *out);
+
 /* The command, escaped for a terminal; "" if not known. */
 void view_run_command(const struct profile *p, struct buf *out);
 

@@ -5,6 +5,7 @@ import tempfile
 
 import pytest
 
+import browser as browser_module
 import harness
 
 
@@ -28,8 +29,8 @@ def chosen_pythons(config):
 
 # What these look at is the reading half, or the shell around it: CPython's version hardly matters to it, so
 # the quick tier takes the oldest, the default and the newest for them.
-READING_HALF = {"test_baddays", "test_diff", "test_exports", "test_flame", "test_imports", "test_lines", "test_package",
-                "test_totals"}
+READING_HALF = {"test_baddays", "test_diff", "test_exports", "test_flame", "test_graph", "test_imports", "test_lines",
+                "test_package", "test_totals"}
 
 
 def pytest_generate_tests(metafunc):
@@ -128,3 +129,13 @@ def virgin(tmp_path):
 @pytest.fixture(scope="session")
 def is_root():
     return os.geteuid() == 0
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if not browser_module.CHROMIUM or not browser_module.DRIVER:
+        pytest.skip("no chromium or no chromedriver: tools/setup.sh test installs both")
+    pytest.importorskip("selenium")
+    one = browser_module.Browser(tmp_path_factory.mktemp("chromium"))
+    yield one
+    one.driver.quit()

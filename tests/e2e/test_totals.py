@@ -43,8 +43,19 @@ def nodes_of(rows):
     return [node for row in rows for node in [row, *nodes_of(row["children"])]]
 
 
+def check_graph(recording, whole, path, filters):
+    """The boxes of the call graph, nothing pruned: their totals are the report's, and their selves are the whole."""
+    pyrometer("graph", recording.path, "-o", path, "--min-percent", "0", *filters, check=0)
+    tips = re.findall(r'<g class="n[^>]*><title>([^<]*)', path.read_text(encoding="utf-8"))
+    totals = sorted(float(t) for tip in tips for t in re.findall(r"\ntotal [^\n]* \(([\d.]+) %", tip))
+    selves = [int(n.replace(",", "")) for tip in tips for n in re.findall(r"\nself .*, ([\d,]+) samples?\)", tip)]
+    rows = [r for r in whole["rows"] if r["total"]]
+    assert totals == pytest.approx(sorted(100 * r["total"] / whole["total"] for r in rows), abs=0.06)
+    assert sum(selves) == whole["samples"]
+
+
 @pytest.mark.parametrize("filters", FILTERS, ids=lambda f: " ".join(f) or "none")
-def test_all_views_agree(shares, filters):
+def test_all_views_agree(shares, tmp_path, filters):
     filters = filled(shares, filters)
     whole = shares.report(*filters)
     total, samples = whole["total"], whole["samples"]
@@ -86,6 +97,9 @@ def test_all_views_agree(shares, filters):
     stacks = [line.rpartition(" ") for line in out.splitlines()]
     assert sum(int(us) for _, _, us in stacks) == pytest.approx(total * 1e6, rel=1e-3, abs=len(stacks))
 
+    if samples:
+        check_graph(shares, whole, tmp_path / "x.svg", filters)
+
     diff = json.loads(pyrometer("diff", shares.path, shares.path, "--json", *filters, check=0).stdout)
     assert diff["after"]["total"] == total and diff["before"]["samples"] == samples
     assert sum(r["self_after"] for r in diff["rows"]) == pytest.approx(total, rel=1e-9, abs=1e-12)
@@ -115,7 +129,8 @@ def test_a_line_of_a_stack_can_be_named(shares):
     assert only["samples"] == row["total_samples"]
 
 
-@pytest.mark.parametrize("command", [["report"], ["tree"], ["lines"], ["diff"], ["export", "collapsed"]], ids=lambda c: c[0])
+@pytest.mark.parametrize("command", [["report"], ["tree"], ["lines"], ["diff"], ["export", "collapsed"],
+                                     ["graph", "-o", "never-made.svg"]], ids=lambda c: c[0])
 @pytest.mark.parametrize("wrong,word", [
     (["--range", "5"], "A:B"), (["--range", "a:b"], "A:B"), (["--range", "3:1"], "empty"), (["--range", "-1:2"], "A:B"),
     (["--range", "1:2:3"], "A:B"), (["--range", "nan:"], "A:B"), (["--range", "0x1:2"], "A:B"), (["--range", "1:1"], "empty"),
