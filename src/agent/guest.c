@@ -329,11 +329,22 @@ bool guest_slow(uint64_t now, uint32_t words)
         me->owed = 0;
     }
     me->busy = false;
+    if (room && me->resync) {
+        me->resync = false;
+        guest_emit_ext(RING_EXT_GO, NULL, 0);
+        new_thread = true;
+    }
     if (room && new_thread && guest_new_thread) {
         guest_new_thread();
         room = make_room(me, words);
     }
     return room;
+}
+
+void guest_resync(void)
+{
+    guest_me.resync = true;
+    guest_me.check_at = 0;
 }
 
 void guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t count)

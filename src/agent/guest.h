@@ -36,10 +36,12 @@ struct guest_thread {
     uint64_t *words;
     struct ring_header *ring;
     uint32_t slot;
-    bool refused;  /* there was no slot: do not ask at every event */
-    bool busy;     /* in the slow path */
-    uint64_t owed; /* ticks waited in vain, not yet told */
-    bool starved;  /* it has waited in vain: until there is room again it does not */
+    const char *deep; /* the C stack below here is the program's alone; NULL: no such place */
+    bool resync;      /* functions have begun or ended unseen: tell those that run */
+    bool refused;     /* there was no slot: do not ask at every event */
+    bool busy;        /* in the slow path */
+    uint64_t owed;    /* ticks waited in vain, not yet told */
+    bool starved;     /* it has waited in vain: until there is room again it does not */
 };
 extern __thread struct guest_thread guest_me __attribute__((tls_model("initial-exec")));
 
@@ -117,6 +119,10 @@ void guest_forked(void);
 extern void (*guest_chore)(void);
 /* Called when a thread got its ring: writes the functions that have begun already. */
 extern void (*guest_new_thread)(void);
+/* This thread's hook is about to be taken out: when its next event comes, after whatever time, the
+ * functions that run then are told anew. */
+void guest_resync(void);
+
 /* Takes the hooks out; called once, with the GIL held, when the recorder is gone. */
 extern void (*guest_take_out)(void);
 

@@ -5,6 +5,7 @@
  * they take the GIL for the first time, and whatever is left now and then. A program that sets a
  * profile function of its own takes ours away; when it removes it again, ours comes back. */
 #include "agent/codes.h"
+#include "agent/deep.h"
 #include "agent/hooks.h"
 
 static inline void emit(enum ring_kind kind, code_mark mark, py_frame *frame)
@@ -26,6 +27,8 @@ static void on_return(py_frame *frame, const py_object *value)
 
 static void on_call(py_frame *frame)
 {
+    if (unlikely((const char *)__builtin_frame_address(0) < guest_me.deep) && deep_pause())
+        return;
     code_mark mark = codes_mark(pyver_frame_code(frame));
     bool resumes = unlikely(mark & RING_CODE_GENERATOR) && pyver_frame_started(frame);
     emit(resumes ? RING_RESUME : RING_ENTER, mark, frame);
@@ -90,12 +93,17 @@ static void set(py_tstate *t, py_tracefunc func)
     setting = was;
 }
 
+static void set_on(py_tstate *t, bool on)
+{
+    set(t, on ? hook() : NULL);
+}
+
 void profile_cover_me(void)
 {
     if (!guest.on || py.has_monitoring)
         return;
     py_tstate *t = py.PyThreadState_Get();
-    if (!pyver_has_profile(t))
+    if (!pyver_has_profile(t) && !deep_is_paused(t))
         set(t, hook());
 }
 
@@ -105,7 +113,7 @@ void profile_cover_threads(void)
         return;
     py_tstate *t = py.PyInterpreterState_ThreadHead(py.PyInterpreterState_Main());
     for (; t; t = py.PyThreadState_Next(t))
-        if (!pyver_has_profile(t))
+        if (!pyver_has_profile(t) && !deep_is_paused(t))
             set(t, hook());
 }
 
@@ -123,6 +131,7 @@ void profile_others(void)
     uint64_t why = RING_PAUSE_OTHER;
     const struct guest_piece piece = {&why, sizeof why};
     guest_emit_ext(RING_EXT_PAUSE, &piece, 1);
+    guest_resync();
     py.Py_AddPendingCall(cover_later, NULL); /* if it was removed, we are back at once */
 }
 
@@ -139,6 +148,7 @@ static void take_out(void)
 bool profile_install(void)
 {
     guest_chore = profile_cover_threads;
+    deep_init(set_on);
     guest_take_out = take_out;
     profile_cover_threads();
     return true;

@@ -6,6 +6,7 @@
  * ready then, and not a line of the program has run. */
 #include "agent/calibrate.h"
 #include "agent/codes.h"
+#include "agent/deep.h"
 #include "agent/hooks.h"
 #include "agent/interpose.h"
 
@@ -21,13 +22,14 @@ static bool is_embedded; /* the program is not Python's own */
 /* Functions that have begun before their thread's first record: outermost first. */
 static void open_frames(void)
 {
-    enum { MAX_OPEN = 512 };
+    enum { MAX_OPEN = 4096 };
     py_frame *frames[MAX_OPEN];
     size_t n = 0;
     for (py_frame *f = py.PyEval_GetFrame(); f && n < MAX_OPEN; f = pyver_frame_back(f))
         frames[n++] = f;
     /* the innermost is the one whose event brought us here, and speaks for itself */
     calibrate_tell();
+    deep_new_thread();
     while (n-- > 1)
         guest_emit(RING_OPEN, codes_number(codes_mark(pyver_frame_code(frames[n]))));
 }
@@ -65,6 +67,12 @@ static int on_audit(const char *event, py_object *args, void *unused)
     return 0;
 }
 
+static void on_fork(void)
+{
+    guest_forked();
+    deep_forked();
+}
+
 /* Our own path, to be handed on. */
 static void prepare_children(void)
 {
@@ -96,7 +104,7 @@ __attribute__((constructor)) static void come_in(void)
     prepare_children();
     if (!pyver_load())
         return;
-    pthread_atfork(NULL, NULL, guest_forked);
+    pthread_atfork(NULL, NULL, on_fork);
     is_embedded = !runs_python();
     py.PySys_AddAuditHook(on_audit, NULL);
 }

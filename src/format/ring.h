@@ -82,10 +82,10 @@ enum ring_kind {
 };
 
 enum ring_ext {
-    RING_EXT_CODE = 1,        /* a code's definition: struct ring_code and its texts */
-    RING_EXT_LOST = 2,        /* u64: so many records could not be written here */
-    RING_EXT_PAUSE = 3,       /* u64: enum ring_pause. From here on this thread is not traced … */
-    RING_EXT_GO = 4,          /* … until here */
+    RING_EXT_CODE = 1,  /* a code's definition: struct ring_code and its texts */
+    RING_EXT_LOST = 2,  /* u64: so many records could not be written here */
+    RING_EXT_PAUSE = 3, /* u64: enum ring_pause. From here on this thread is not traced … */
+    RING_EXT_GO = 4,    /* … until here; RING_OPENs tell what runs now, unless it calibrated */
     RING_EXT_CALIBRATION = 5, /* struct ring_calibration */
     RING_EXT_THREAD_NAME = 6, /* text */
     RING_EXT_MARK = 7,        /* text */
@@ -98,8 +98,8 @@ enum ring_ext {
 };
 
 enum ring_pause {
-    RING_PAUSE_DEEP = 1,  /* the C stack is getting short */
-    RING_PAUSE_OTHER = 2, /* another profiler took the interpreter's one slot */
+    RING_PAUSE_DEEP = 1,        /* the C stack is getting short */
+    RING_PAUSE_OTHER = 2,       /* another profiler took the interpreter's one slot */
     RING_PAUSE_CALIBRATION = 3, /* the guest measures itself: what follows is not the program's */
 };
 

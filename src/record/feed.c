@@ -112,6 +112,8 @@ static void take_ext(struct feed *f, struct feed_codes *codes, enum ring_ext kin
         if (f->paused_at)
             f->paused_ticks += f->tick - f->paused_at;
         f->paused_at = 0;
+        if (!f->ignoring)
+            f->tree.stack.len = 1; /* what runs now follows */
         f->ignoring = false;
         break;
     case RING_EXT_CALIBRATION:
@@ -157,7 +159,8 @@ int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most)
         }
         if (likely(kind <= RING_C_RAISE || kind == RING_EXT)) {
             f->tick += ticks;
-            calltree_time(t, ticks);
+            if (likely(!f->paused_at))
+                calltree_time(t, ticks);
         }
         switch (kind) {
         case RING_ENTER:
@@ -183,7 +186,8 @@ int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most)
         case RING_TIME:
             ticks |= (uint64_t)value << 32;
             f->tick += ticks;
-            calltree_time(t, ticks);
+            if (!f->paused_at)
+                calltree_time(t, ticks);
             break;
         case RING_WAIT:
             ticks |= (uint64_t)value << 32;
