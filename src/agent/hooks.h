@@ -1,4 +1,4 @@
-/* The two ways into the interpreter. Each is put in with the GIL held, and taken out the same way. */
+/* The ways into the interpreter. Each is put in with the GIL held, and taken out the same way. */
 #ifndef PYROMETER_AGENT_HOOKS_H
 #define PYROMETER_AGENT_HOOKS_H
 
@@ -6,6 +6,9 @@
 
 /* sys.monitoring, 3.12 and later: all threads at once. */
 bool monitoring_install(void);
+
+/* PEP 523, 3.11 without C functions: all threads at once. */
+bool evalframe_install(void);
 
 /* PyEval_SetProfile, 3.8 to 3.11: thread by thread. */
 bool profile_install(void);

@@ -159,8 +159,9 @@ bool pyver_frame_started(py_frame *frame)
     const uint8_t *at = instruction(frame, &index);
     if (py.frame_inner == NOT_THERE)
         return index >= 0;
-    /* 3.11 reports the call from a RESUME instruction, whose argument is 0 at the start only */
-    return index >= 0 && at[1] != 0;
+    /* 3.11 reports the call from a RESUME instruction, whose argument is 0 at the start only; but
+     * what is thrown in arrives where it had yielded */
+    return index >= 0 && (at[1] != 0 || *at == OP_YIELD_VALUE);
 }
 
 bool pyver_frame_yields(py_frame *frame)

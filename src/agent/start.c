@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 static bool installed;
+static bool needs_slot;  /* of the profile function, which others may take */
 static bool is_embedded; /* the program is not Python's own */
 
 /* Functions that have begun before their thread's first record: outermost first. */
@@ -42,13 +43,17 @@ static void install(void)
     calibrate_bare();
     atomic_store(&guest.on, true);
     guest_new_thread = open_frames;
-    bool good = py.has_monitoring ? monitoring_install() : profile_install();
+    bool without_c = py.minor == 11 && !(guest.instruments & RING_C_CALLS);
+    bool good = py.has_monitoring ? monitoring_install()
+                : without_c       ? evalframe_install()
+                                  : profile_install();
     if (!good) {
         atomic_store(&guest.on, false);
         return;
     }
     calibrate_hooked();
-    if (!py.has_monitoring)
+    needs_slot = !py.has_monitoring && !without_c;
+    if (needs_slot)
         interpose_start();
 }
 
@@ -61,7 +66,7 @@ static int on_audit(const char *event, py_object *args, void *unused)
         bool embedded = is_embedded && strcmp(event, "exec") == 0;
         if ((main_program || embedded) && py.Py_IsInitialized())
             install();
-    } else if (strcmp(event, "sys.setprofile") == 0) {
+    } else if (strcmp(event, "sys.setprofile") == 0 && needs_slot) {
         profile_others();
     }
     return 0;
