@@ -124,7 +124,7 @@ static int rootless_node_of(struct splitting *s, uint32_t thread, uint32_t *ret)
     return r;
 }
 
-static int on_run(void *ctx, const struct record_sample *run, struct analysis_weight weight)
+static int on_run(void *ctx, const struct analysis_run *run)
 {
     struct splitting *s = ctx;
     uint32_t at;
@@ -132,7 +132,7 @@ static int on_run(void *ctx, const struct record_sample *run, struct analysis_we
     int r = is_rootless ? rootless_node_of(s, run->thread, &at)
                         : node_of(s, run->thread, run->stack, &at);
     if (r == 0)
-        analysis_weight_add(&s->own.data[at], weight);
+        analysis_weight_add(&s->own.data[at], run->weight);
     return r;
 }
 

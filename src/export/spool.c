@@ -50,17 +50,18 @@ static int write_block(struct export_spool *s, struct lane *lane)
     return 0;
 }
 
-static int on_run(void *ctx, const struct record_sample *run, struct analysis_weight weight)
+static int on_run(void *ctx, const struct analysis_run *run)
 {
     struct export_spool *s = ctx;
+    struct analysis_weight weight = run->weight;
     struct lane *lane = &s->lanes[run->thread];
     if (!weight.samples && !weight.weight)
         return 0;
     analysis_weight_add(&lane->total, weight);
     struct record *last = lane->used ? &lane->block[lane->used - 1] : NULL;
-    if (last && last->stack == run->stack && last->samples <= UINT32_MAX - run->count) {
+    if (last && last->stack == run->stack && last->samples <= UINT32_MAX - weight.samples) {
         last->weight += weight.weight;
-        last->samples += run->count;
+        last->samples += (uint32_t)weight.samples;
         return 0;
     }
     if (!lane->block && !(lane->block = malloc(BLOCK_RECORDS * sizeof *lane->block)))
@@ -68,7 +69,7 @@ static int on_run(void *ctx, const struct record_sample *run, struct analysis_we
     int r = lane->used == BLOCK_RECORDS ? write_block(s, lane) : 0;
     if (r < 0)
         return r;
-    lane->block[lane->used++] = (struct record){weight.weight, run->count, run->stack};
+    lane->block[lane->used++] = (struct record){weight.weight, (uint32_t)weight.samples, run->stack};
     lane->count++;
     return 0;
 }
