@@ -3,8 +3,9 @@
  *
  * In that order the nodes after `a` up to `b` all lie under the last one that both share, and one of
  * them is its child. So what two paths share is the least depth in a range of numbers, less one. The
- * least of every block of BLOCK nodes, of every two, four, … blocks is known beforehand: a range is
- * two overlapping runs of blocks and the ends of two blocks.
+ * least of every block of BLOCK nodes, of every two, four, … blocks, and inside a block of its parts
+ * to the left and to the right of each node is known beforehand: a range is two overlapping runs of
+ * blocks and the parts of two blocks.
  *
  * The jumps are Myers' skew-binary ones: each node jumps either to its parent or over two jumps of
  * equal length, which the depths decide. */
@@ -131,38 +132,45 @@ void analysis_merged_release(struct analysis_merged *m)
     free(m->depth);
     free(m->of);
     free(m->jump);
-    free(m->least);
+    free(m->near);
+    free(m->far);
     *m = (struct analysis_merged){0};
 }
 
 /* --- the index --- */
-
-static uint32_t least_of(const uint32_t *depth, size_t from, size_t to)
-{
-    uint32_t least = UINT32_MAX;
-    for (size_t i = from; i < to; i++)
-        least = depth[i] < least ? depth[i] : least;
-    return least;
-}
 
 static unsigned log2_of(size_t n)
 {
     return 63u - (unsigned)__builtin_clzll(n);
 }
 
+static int fill_near(struct analysis_merged *m)
+{
+    m->near = malloc((m->count + 1) * sizeof *m->near);
+    if (!m->near)
+        return E_NOMEM;
+    for (size_t i = 0; i < m->count; i++)
+        m->near[i].to = i % BLOCK ? (uint32_t)min_u64(m->near[i - 1].to, m->depth[i]) : m->depth[i];
+    for (size_t i = m->count; i-- > 0;) {
+        bool last = i + 1 == m->count || (i + 1) % BLOCK == 0;
+        m->near[i].from = last ? m->depth[i] : (uint32_t)min_u64(m->near[i + 1].from, m->depth[i]);
+    }
+    return 0;
+}
+
 /* Level k, one row of `blocks` numbers: the least depth of the 2^k blocks from each on. */
-static int fill_least(struct analysis_merged *m)
+static int fill_far(struct analysis_merged *m)
 {
     size_t blocks = (m->count + BLOCK - 1) / BLOCK;
     unsigned levels = log2_of(blocks) + 1;
-    m->least = malloc(blocks * levels * sizeof *m->least);
-    if (!m->least)
+    m->far = malloc(blocks * levels * sizeof *m->far);
+    if (!m->far)
         return E_NOMEM;
     for (size_t i = 0; i < blocks; i++)
-        m->least[i] = least_of(m->depth, i * BLOCK, min_u64((i + 1) * BLOCK, m->count));
+        m->far[i] = m->near[i * BLOCK].from;
     for (unsigned k = 1; k < levels; k++) {
-        const uint32_t *below = m->least + (k - 1) * blocks;
-        uint32_t *row = m->least + k * blocks;
+        const uint32_t *below = m->far + (k - 1) * blocks;
+        uint32_t *row = m->far + k * blocks;
         size_t half = (size_t)1 << (k - 1);
         for (size_t i = 0; i < blocks; i++)
             row[i] = i + half < blocks ? (uint32_t)min_u64(below[i], below[i + half]) : below[i];
@@ -180,7 +188,8 @@ int analysis_merged_index(struct analysis_merged *m)
         bool equal = m->depth[up] - m->depth[jump] == m->depth[jump] - m->depth[m->jump[jump]];
         m->jump[i] = equal ? m->jump[jump] : up;
     }
-    return fill_least(m);
+    int r = fill_near(m);
+    return r < 0 ? r : fill_far(m);
 }
 
 uint32_t analysis_merged_ancestor(const struct analysis_merged *m, uint32_t node, uint32_t depth)
@@ -194,17 +203,19 @@ uint32_t analysis_merged_shared(const struct analysis_merged *m, uint32_t a, uin
 {
     if (a == b)
         return m->depth[a];
-    size_t from = (a < b ? a : b) + (size_t)1, to = (a < b ? b : a) + (size_t)1;
-    size_t first = from / BLOCK, last = (to - 1) / BLOCK; /* the blocks of both ends */
-    if (first == last)
-        return least_of(m->depth, from, to) - 1;
-    uint32_t head = least_of(m->depth, from, (first + 1) * BLOCK);
-    uint32_t tail = least_of(m->depth, last * BLOCK, to);
-    uint32_t least = head < tail ? head : tail;
+    size_t from = (a < b ? a : b) + (size_t)1, to = a < b ? b : a;
+    size_t first = from / BLOCK, last = to / BLOCK;
+    uint32_t least = m->depth[to];
+    if (first == last) {
+        for (size_t i = from; i < to; i++)
+            least = m->depth[i] < least ? m->depth[i] : least;
+        return least - 1;
+    }
+    least = (uint32_t)min_u64(m->near[from].from, m->near[to].to);
     if (last - first > 1) {
         size_t blocks = (m->count + BLOCK - 1) / BLOCK;
         unsigned k = log2_of(last - first - 1);
-        const uint32_t *row = m->least + k * blocks;
+        const uint32_t *row = m->far + k * blocks;
         uint32_t left = row[first + 1], right = row[last - ((size_t)1 << k)];
         least = (uint32_t)min_u64(least, min_u64(left, right));
     }

@@ -9,6 +9,10 @@
 
 #include "analysis/rows.h"
 
+struct analysis_merged_least {
+    uint32_t to, from; /* among the nodes of a block: up to this one, and from this one on */
+};
+
 struct analysis_merged {
     size_t count;
     uint32_t *parent; /* 0 is the root; parent < node */
@@ -18,7 +22,9 @@ struct analysis_merged {
                         node of their own under the root, so of[0] is that */
     /* what analysis_merged_index() adds */
     uint32_t *jump;  /* an ancestor further up, so that climbing takes logarithmic time */
-    uint32_t *least; /* the least depth in ranges of numbers: see merged.c */
+    /* the least depths in ranges of numbers, to find out what two paths share: see merged.c */
+    struct analysis_merged_least *near;
+    uint32_t *far;
 };
 
 int analysis_merged_init(const struct analysis_rows *rows, struct analysis_merged *ret);

@@ -248,6 +248,7 @@ static int on_runs(void *ctx, const struct analysis_run *runs, size_t n)
         for (size_t i = 0; i < len; i++) {
             node[i] = c->merged->of[runs[from + i].stack];
             __builtin_prefetch(&c->merged->depth[node[i]]);
+            __builtin_prefetch(&c->merged->near[node[i]]);
         }
         for (size_t i = 0; r == 0 && i < len; i++)
             r = add_run(c, &runs[from + i], node[i]);
