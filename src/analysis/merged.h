@@ -21,7 +21,7 @@ struct analysis_merged {
     uint32_t *of;    /* for each node of the profile's trie; samples without a Python frame have a
                         node of their own under the root, so of[0] is that */
     /* what analysis_merged_index() adds */
-    uint32_t *jump;  /* an ancestor further up, so that climbing takes logarithmic time */
+    uint32_t *jump; /* an ancestor further up, so that climbing takes logarithmic time */
     /* the least depths in ranges of numbers, to find out what two paths share: see merged.c */
     struct analysis_merged_least *near;
     uint32_t *far;
