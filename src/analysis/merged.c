@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/idxmap.h"
+#include "base/large.h"
 #include "base/vec.h"
 
 enum { BLOCK = 32 };
@@ -60,8 +61,8 @@ static int number(const struct merging *m, uint32_t **ret)
 {
     const uint32_t *parent = m->parent.data;
     size_t count = m->parent.len;
-    uint32_t *place = malloc((count + 1) * sizeof *place);
-    _cleanup_free_ uint32_t *size = malloc((count + 1) * sizeof *size);
+    uint32_t *place = large_calloc(count + 1, sizeof *place);
+    _cleanup_free_ uint32_t *size = large_calloc(count + 1, sizeof *size);
     if (!place || !size) {
         free(place);
         return E_NOMEM;
@@ -90,9 +91,9 @@ static int lay_out(const struct merging *m, size_t stacks, struct analysis_merge
     if (r < 0)
         return r;
     made->count = count;
-    made->parent = calloc(count + 1, sizeof *made->parent);
-    made->row = malloc((count + 1) * sizeof *made->row);
-    made->depth = calloc(count + 1, sizeof *made->depth);
+    made->parent = large_calloc(count + 1, sizeof *made->parent);
+    made->row = large_calloc(count + 1, sizeof *made->row);
+    made->depth = large_calloc(count + 1, sizeof *made->depth);
     r = made->parent && made->row && made->depth ? 0 : E_NOMEM;
     for (size_t i = 0; r == 0 && i < count; i++) {
         uint32_t at = place[i], up = place[m->parent.data[i]];
@@ -110,7 +111,7 @@ int analysis_merged_init(const struct analysis_rows *rows, struct analysis_merge
 {
     const struct profile_tables *t = profile_tables(rows->weights->profile);
     struct merging m = {0};
-    struct analysis_merged made = {.of = malloc((t->node_count + 1) * sizeof *made.of)};
+    struct analysis_merged made = {.of = large_calloc(t->node_count + 1, sizeof *made.of)};
     int r = made.of ? merge(rows, &m, made.of) : E_NOMEM;
     idxmap_release(&m.map);
     if (r == 0)
@@ -146,7 +147,7 @@ static unsigned log2_of(size_t n)
 
 static int fill_near(struct analysis_merged *m)
 {
-    m->near = malloc((m->count + 1) * sizeof *m->near);
+    m->near = large_calloc(m->count + 1, sizeof *m->near);
     if (!m->near)
         return E_NOMEM;
     for (size_t i = 0; i < m->count; i++)
@@ -180,7 +181,7 @@ static int fill_far(struct analysis_merged *m)
 
 int analysis_merged_index(struct analysis_merged *m)
 {
-    m->jump = calloc(m->count + 1, sizeof *m->jump);
+    m->jump = large_calloc(m->count + 1, sizeof *m->jump);
     if (!m->jump)
         return E_NOMEM;
     for (size_t i = 1; i < m->count; i++) {

@@ -5,6 +5,7 @@
 #include "analysis/rows.h"
 #include "base/attr.h"
 #include "base/err.h"
+#include "base/large.h"
 #include "export/spool.h"
 
 /* Stacks that climb side by side. A climb waits for memory at every step, for each node says where
@@ -28,8 +29,8 @@ struct export_paths {
 static inline int export_paths_init(struct export_paths *p, const struct profile_tables *t,
                                     const uint32_t *column, uint32_t none)
 {
-    _cleanup_free_ uint32_t *depth = calloc(t->node_count + 1, sizeof *depth);
-    p->link = calloc(t->node_count + 1, sizeof *p->link);
+    _cleanup_free_ uint32_t *depth = large_calloc(t->node_count + 1, sizeof *depth);
+    p->link = large_calloc(t->node_count + 1, sizeof *p->link);
     if (!depth || !p->link)
         return E_NOMEM;
     size_t max = 1;

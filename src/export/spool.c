@@ -4,6 +4,7 @@
 
 #include "analysis/stream.h"
 #include "base/err.h"
+#include "base/large.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -186,7 +187,7 @@ int export_spool_each_stack(struct export_spool *s, uint32_t thread, export_spoo
 {
     size_t words = s->node_count / WORD_BITS + 1;
     if (!s->sums)
-        s->sums = calloc(s->node_count + 1, sizeof *s->sums);
+        s->sums = large_calloc(s->node_count + 1, sizeof *s->sums);
     if (!s->seen)
         s->seen = calloc(words, sizeof *s->seen);
     if (!s->sums || !s->seen)
