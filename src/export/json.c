@@ -2,6 +2,7 @@
  * the stacks that it was seen in. docs/json.md says what the keys mean. */
 #include "export/source.h"
 #include "export/spool.h"
+#include "profile/identity.h"
 
 #include "base/err.h"
 
@@ -22,7 +23,10 @@ static void write_heading(struct writing *w, const struct profile *profile)
     json_kv_text(j, "format", "pyrometer-profile");
     json_kv_u64(j, "version", 1);
     json_kv_text(j, "exporter", "pyrometer " PYROMETER_VERSION);
-    export_run_json(j, profile);
+    json_key(j, "run");
+    json_object_begin(j);
+    profile_identity_json(j, profile);
+    json_object_end(j);
     json_kv_text(j, "metric", weights->metric->name);
     json_kv_text(j, "unit", weights->metric->unit);
     json_kv_real(j, "scale", weights->metric->scale);

@@ -119,8 +119,8 @@ static void put_samples(struct buf *b, uint64_t samples)
 
 static void put_created(const struct profile *profile, struct buf *b)
 {
-    char created[VIEW_RUN_TIME_SIZE];
-    view_run_created(profile, created);
+    char created[PROFILE_TIME_SIZE];
+    profile_created_text(profile, created);
     if (profile_summary(profile)->header.created_ns && strlen(created) >= 16 && created[10] == 'T')
         buf_printf(b, "%.10s %.5s UTC", created, created + 11);
 }

@@ -212,7 +212,7 @@ def test_runs_by_name(recording):
     for run in ("20250101-000000-abc111", "20250102-000000-abc222"):
         shutil.copy(recording.path, runs / (run + ".pyro"))
     for name, run in (("@", "abc222"), ("@~1", "abc111"), ("abc1", "abc111"), ("20250102", "abc222")):
-        assert run in json.loads(pyrometer("verify", "--json", name, check=0).stdout)["run"]
+        assert run in json.loads(pyrometer("verify", "--json", name, check=0).stdout)["run"]["path"]
     assert "fits 2 recordings" in fails("verify", "abc", status=1)
     assert "too far back" in fails("verify", "@~2", status=1)
 
@@ -221,6 +221,7 @@ def test_verify_whole(recording):
     assert ": whole\n" in pyrometer("verify", recording.path, check=0).stdout
     verdict = json.loads(pyrometer("verify", "--json", recording.path, check=0).stdout)
     assert verdict["whole"] and verdict["finished"] and verdict["samples"] > 0
+    assert verdict["run"] == json.loads(pyrometer("info", "--json", recording.path, check=0).stdout)["run"]
     assert verdict["file_bytes"] == os.path.getsize(recording.path)
     # nothing to do, unless a copy is asked for
     assert "nothing to repair" in pyrometer("verify", "--repair", recording.path, check=0).stdout
