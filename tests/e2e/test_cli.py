@@ -33,9 +33,9 @@ def man(page):
 def options_of_source(command):
     """{long name: (letter, shape)} of the option table in the command's file, shared rows included."""
     source = (ROOT / "src/cmd" / (command + ".c")).read_text(encoding="utf-8")
-    if "CMD_QUERY_OPTIONS(" in source:
-        shared = (ROOT / "src/cmd/load.h").read_text(encoding="utf-8")
-        source += re.search(r"#define CMD_QUERY_OPTIONS\(.*?(?<!\\)\n", shared, re.S).group()
+    shared = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src/cmd").glob("*.h")))
+    for name in sorted(set(re.findall(r"\bCMD_[A-Z_]+(?=\(&)", source))):
+        source += re.search(r"#define %s\(.*?(?<!\\)\n" % name, shared, re.S).group()
     return {name: (letter, SHAPE[kind]) for name, _, letter, kind in OPTION.findall(source)}
 
 
