@@ -45,12 +45,6 @@ struct analysis_change analysis_change_of(struct analysis_weight before,
 
 /* --- rows --- */
 
-static int compare_text(struct profile_string a, struct profile_string b)
-{
-    int c = memcmp(a.text, b.text, min_u64(a.len, b.len));
-    return c ? c : a.len < b.len ? -1 : a.len > b.len;
-}
-
 static int compare_u32(uint32_t a, uint32_t b)
 {
     return a < b ? -1 : a > b;
@@ -110,12 +104,12 @@ static int compare_rows(const void *a, const void *b, void *ctx)
     int total = compare_changes(x->total.weight, y->total.weight);
     int c = sort == ANALYSIS_DIFF_SORT_SELF ? self : sort == ANALYSIS_DIFF_SORT_TOTAL ? total : 0;
     if (!c && sort == ANALYSIS_DIFF_SORT_NAME)
-        c = compare_text(x->row->name, y->row->name);
+        c = analysis_compare_text(x->row->name, y->row->name);
     c = c ? c : self ? self : total;
     if (!c)
-        c = compare_text(x->row->name, y->row->name);
+        c = analysis_compare_text(x->row->name, y->row->name);
     if (!c)
-        c = compare_text(x->row->file, y->row->file);
+        c = analysis_compare_text(x->row->file, y->row->file);
     if (!c)
         c = compare_u32(x->row->line, y->row->line);
     return c ? c : x->row < y->row ? -1 : x->row > y->row;

@@ -164,7 +164,7 @@ static int fill_far(struct analysis_merged *m)
 {
     size_t blocks = (m->count + BLOCK - 1) / BLOCK;
     unsigned levels = log2_of(blocks) + 1;
-    m->far = malloc(blocks * levels * sizeof *m->far);
+    m->far = malloc((blocks * levels + 1) * sizeof *m->far);
     if (!m->far)
         return E_NOMEM;
     for (size_t i = 0; i < blocks; i++)

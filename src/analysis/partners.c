@@ -44,12 +44,6 @@ struct side {
     size_t count;
 };
 
-static int compare_text(struct profile_string a, struct profile_string b)
-{
-    int c = memcmp(a.text, b.text, min_u64(a.len, b.len));
-    return c ? c : a.len < b.len ? -1 : a.len > b.len;
-}
-
 static int compare_u32(uint32_t a, uint32_t b)
 {
     return a < b ? -1 : a > b;
@@ -57,9 +51,9 @@ static int compare_u32(uint32_t a, uint32_t b)
 
 static int compare_keys(const struct item *a, const struct item *b, const struct level *level)
 {
-    int c = compare_text(a->name, b->name);
+    int c = analysis_compare_text(a->name, b->name);
     if (!c)
-        c = compare_text(a->where, b->where);
+        c = analysis_compare_text(a->where, b->where);
     if (!c)
         c = a->row->special - b->row->special;
     return c || !level->by_line ? c : compare_u32(a->row->line, b->row->line);

@@ -142,7 +142,7 @@ static int read_line(struct reading *rd, const char *line, const char *end)
 
 int import_collapsed(struct import *im)
 {
-    struct reading rd = {.im = im};
+    struct reading rd = {.im = im, .last = {"", 0}};
     const char *at = im->data, *end = im->data + im->len;
     int r = 0;
     import_unit(im, "samples");
