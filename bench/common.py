@@ -33,12 +33,13 @@ class Failed(Exception):
 
 
 class Done:
-    """A child that has ended: status, output, wall and CPU seconds, and when it ran (time.monotonic)."""
+    """A child that has ended: status, output, wall and CPU seconds, memory, and when it ran (time.monotonic)."""
 
     def __init__(self, command, status, stdout, stderr, begin, end, usage):
         self.command, self.status, self.stdout, self.stderr = command, status, stdout, stderr
         self.begin, self.end, self.wall = begin, end, end - begin
         self.cpu = usage.ru_utime + usage.ru_stime
+        self.peak_bytes = usage.ru_maxrss * 1024
 
     def expect(self, status=0):
         if self.status != status:

@@ -1,9 +1,10 @@
-/* Writes a large recording for the load measure: make_big FILE SAMPLES STACKS DEPTH
+/* Writes a large recording: make_big FILE SAMPLES STACKS DEPTH CHANGE
  *
- * SAMPLES records of one sample each, over about STACKS distinct stacks of DEPTH frames in a dozen
- * threads; functions, files and lines as many as a large program has. No sampler is involved: this
- * is the file that a day of sampling would leave behind, made in seconds. Linked with src/base and
- * src/format. */
+ * SAMPLES records of one sample each, over STACKS distinct stacks of about DEPTH frames in a dozen
+ * threads; functions, files and lines as many as a large program has. From one stack to the next
+ * about CHANGE frames differ: 2 is a program that calls and returns, 15 is one that is all over the
+ * place. No sampler is involved: this is the file that a day of sampling would leave behind, made
+ * in seconds, and the same each time. Linked with src/base and src/format. */
 #include "base/err.h"
 #include "format/writer.h"
 
@@ -11,6 +12,11 @@
 #include <stdlib.h>
 
 enum { CODES = 5000, FILES = 300, THREADS = 12, MAX_DEPTH = 1000, PERIOD_NS = 1000000 };
+enum { CALLEES = 6, LINES = 4 }; /* of a function: what it calls, and the lines it calls from */
+
+struct shape {
+    uint32_t depth, change;
+};
 
 static uint64_t rng = 88172645463325252ull;
 
@@ -43,25 +49,44 @@ static void define_codes(struct format_writer *w, uint32_t *codes)
     }
 }
 
-/* Each stack shares a beginning of random length with the one before it, as stacks of a program do.
- */
-static void define_stacks(struct format_writer *w, const uint32_t *codes, uint32_t *stacks,
-                          uint32_t count, uint32_t depth)
+/* Who calls whom: every function has a few it calls, always from the same lines. */
+static struct record_stack call_from(const uint32_t *codes, uint32_t parent, uint32_t *code)
 {
-    uint32_t path[MAX_DEPTH];
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t keep = i ? pick(depth) : 0;
+    uint32_t way = pick(CALLEES);
+    *code = (uint32_t)((*code * 2654435761u + way * 40503u + 12345u) >> 7) % CODES;
+    return (struct record_stack){
+        .parent = parent,
+        .code = codes[*code],
+        .line = 11 + *code / FILES * 40 + pick(LINES),
+    };
+}
+
+/* A stack shares its beginning with the one before it, as stacks of a program do; `change` is how
+ * many of its frames are new, on average. Depths lie around `depth`. Every stack is a new one. */
+static void define_stacks(struct format_writer *w, const uint32_t *codes, uint32_t *stacks,
+                          uint32_t count, const struct shape *shape)
+{
+    uint32_t path[2 * MAX_DEPTH], code[2 * MAX_DEPTH];
+    uint32_t last = 0, newest = 0;
+    for (uint32_t i = 0; i < count;) {
+        uint32_t depth = shape->depth / 2 + pick(shape->depth) + 1;
+        uint32_t back = 1;
+        while (back < last && pick(shape->change) != 0)
+            back++;
+        uint32_t keep = last < depth ? last : depth;
+        keep = keep > back ? keep - back : 0;
+        if (depth > keep + 2 * shape->change)
+            depth = keep + 1 + pick(2 * shape->change);
         for (uint32_t d = keep; d < depth; d++) {
-            uint32_t c = pick(CODES);
-            struct record_stack node = {
-                .parent = d ? path[d - 1] : RECORD_STACK_ROOT,
-                .code = codes[c],
-                .line = 11 + c / FILES * 40 + pick(20),
-            };
+            code[d] = d ? code[d - 1] : 0;
+            struct record_stack node =
+                call_from(codes, d ? path[d - 1] : RECORD_STACK_ROOT, &code[d]);
             path[d] = format_writer_stack(w, &node);
         }
-        stacks[i] = path[depth - 1];
-        if (format_writer_wants_flush(w)) /* definitions of many stacks are more than one chunk */
+        last = depth;
+        if (path[depth - 1] > newest)
+            stacks[i++] = newest = path[depth - 1];
+        if (format_writer_wants_flush(w))
             format_writer_flush(w);
     }
 }
@@ -114,7 +139,7 @@ static uint64_t add_samples(struct format_writer *w, const uint32_t *stacks, uin
     return now + PERIOD_NS;
 }
 
-static int write_big(const char *path, uint64_t samples, uint32_t count, uint32_t depth)
+static int write_big(const char *path, uint64_t samples, uint32_t count, const struct shape *shape)
 {
     struct format_writer *w = NULL;
     struct format_writer_options options = {.force = true, .run_id = {1}};
@@ -125,7 +150,7 @@ static int write_big(const char *path, uint64_t samples, uint32_t count, uint32_
         format_writer_meta(w, "command", "python big_1.py");
         define_process(w);
         define_codes(w, codes);
-        define_stacks(w, codes, stacks, count, depth);
+        define_stacks(w, codes, stacks, count, shape);
         uint64_t end = add_samples(w, stacks, count, samples);
         struct record_stats stats = {0};
         stats.value[RECORD_STAT_SAMPLES] = samples;
@@ -147,11 +172,14 @@ int main(int argc, char **argv)
     uint64_t samples = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
     uint64_t stacks = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
     uint64_t depth = argc > 4 ? strtoull(argv[4], NULL, 10) : 0;
-    if (argc != 5 || !samples || !stacks || stacks > UINT32_MAX || !depth || depth > MAX_DEPTH) {
-        fprintf(stderr, "usage: make_big FILE SAMPLES STACKS DEPTH\n");
+    uint64_t change = argc > 5 ? strtoull(argv[5], NULL, 10) : 0;
+    if (argc != 6 || !samples || !stacks || stacks > UINT32_MAX || !depth || depth > MAX_DEPTH ||
+        !change || change > depth) {
+        fprintf(stderr, "usage: make_big FILE SAMPLES STACKS DEPTH CHANGE\n");
         return 2;
     }
-    int rc = write_big(argv[1], samples, (uint32_t)stacks, (uint32_t)depth);
+    struct shape shape = {(uint32_t)depth, (uint32_t)change};
+    int rc = write_big(argv[1], samples, (uint32_t)stacks, &shape);
     if (rc < 0)
         fprintf(stderr, "make_big: %s: error %d\n", argv[1], rc);
     return rc < 0;

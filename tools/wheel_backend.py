@@ -1,4 +1,4 @@
-"""What `pip install .` and `python -m build` call: meson-python, and two steps after it.
+"""What `pip install .` and `python -m build` call: meson-python, and three steps after it.
 
 1. The tag. meson-python calls the wheel py3-none-linux_x86_64, which says nothing about the glibc it needs. Here
    the binaries in it are asked, and the wheel gets the manylinux tag that says just that:
@@ -7,6 +7,8 @@
 2. `pip install -e .`. meson-python's own way rebuilds at each import, with tools that pip has taken away by
    then, and brings no command. Here the binary is installed as it is now, and the package is used from the
    source tree.
+3. Licences. The binary has zstd, xxHash and zlib in it, whose licences ask for their notices wherever a copy goes:
+   they are taken from where Debian's packages have put them. Where they are not, the build says so and goes on.
 
 Needs Python 3.8 and meson-python. `wheel_backend.py WHEEL` prints the tag that a wheel ought to have.
 """
@@ -27,6 +29,8 @@ except ImportError:  # only asked for a tag
     mesonpy = None
 
 PACKAGE = re.compile(r"([^/]+\.data/purelib/)?pyrometer/")
+# What is linked in, and the Debian package that has its notice.
+LINKED_IN = {"zstd": "libzstd-dev", "xxhash": "libxxhash-dev", "zlib": "zlib1g-dev"}
 # The libraries of glibc that PEP 600 lets a wheel rely on.
 GLIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0", "ld-linux-x86-64.so.2"}
 
@@ -67,6 +71,24 @@ def platform_tag(wheel, was):
     return "manylinux_%d_%d_%s" % (youngest[0], youngest[1], machine) if found else was
 
 
+# --- licences ---
+
+
+def licences(stem):
+    """{name in the wheel: text} of our licence and the notices of what is linked in; `stem` is "pyrometer-0.1.0"."""
+    files = {"LICENSE": os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "LICENSE")}
+    for library, package in LINKED_IN.items():
+        files["third-party/%s.txt" % library] = os.path.join("/usr/share/doc", package, "copyright")
+    found = {}
+    for name, path in files.items():
+        try:
+            with open(path, "rb") as f:
+                found["%s.dist-info/licenses/%s" % (stem, name)] = f.read()
+        except OSError as e:
+            print("wheel: no licence for it: %s" % e, file=sys.stderr)
+    return found
+
+
 # --- writing it again ---
 
 
@@ -93,11 +115,13 @@ def rewrite(source, target, change, add):
 
 
 def finish(wheel, editable=None):
-    """Gives the wheel its tag; with `editable`, a folder, the package is taken from there. Returns its name."""
+    """Gives the wheel its tag and the licences; with `editable`, a folder, the package is taken from there. Returns its name."""
     folder, name = os.path.split(wheel)
     stem, was = name[: -len(".whl")].rsplit("-", 1)
     tag = platform_tag(wheel, was)
-    add = {"pyrometer-editable.pth": (editable + "\n").encode()} if editable else {}
+    add = licences("-".join(stem.split("-")[:2]))
+    if editable:
+        add["pyrometer-editable.pth"] = (editable + "\n").encode()
 
     def change(path, data):
         if editable and PACKAGE.match(path):

@@ -8,7 +8,7 @@ import os
 import random
 
 from common import PYROMETER, Failed, median, run, say, table
-from measures.load import build
+from measures.reading import build
 
 FASTER = 5.0
 LIMIT_S = 2.0
@@ -77,7 +77,7 @@ def compare(bench, peer, name, form, path):
 def large(bench):
     path = bench.path("large.pyro")
     say("graph: writing a recording of {:,} samples over {:,} stacks …".format(LARGE_SAMPLES, LARGE_STACKS))
-    run([build(), path, str(LARGE_SAMPLES), str(LARGE_STACKS), str(DEPTH)]).expect()
+    run([build(), path, str(LARGE_SAMPLES), str(LARGE_STACKS), str(DEPTH), "2"]).expect()
     taken = []
     for _ in range(bench.scale(3, 7)):
         out = bench.path("large.svg")

@@ -22,6 +22,7 @@ class Peer:
     records = True     # else it only looks at what others recorded
     attaches = True    # to a process that runs; else it only starts programs
     blocking = False   # stops its target
+    draws = False      # no profiler, but draws the flame graphs of one
     python = None      # minor version the target must have; None: the bench's default
     settle = 0.25      # seconds from its start until it samples at its full rate
     max_hz = 10000     # asking for more is asking for trouble

@@ -1,6 +1,7 @@
 /* The three forests. Only those with something new own their columns. */
 #include "analysis/forest.h"
 
+#include "analysis/partners.h"
 #include "analysis/stream.h"
 #include "base/err.h"
 #include "base/vec.h"
@@ -124,7 +125,7 @@ static int rootless_node_of(struct splitting *s, uint32_t thread, uint32_t *ret)
     return r;
 }
 
-static int on_run(void *ctx, const struct record_sample *run, struct analysis_weight weight)
+static int on_run(void *ctx, const struct analysis_run *run)
 {
     struct splitting *s = ctx;
     uint32_t at;
@@ -132,7 +133,7 @@ static int on_run(void *ctx, const struct record_sample *run, struct analysis_we
     int r = is_rootless ? rootless_node_of(s, run->thread, &at)
                         : node_of(s, run->thread, run->stack, &at);
     if (r == 0)
-        analysis_weight_add(&s->own.data[at], weight);
+        analysis_weight_add(&s->own.data[at], run->weight);
     return r;
 }
 
@@ -181,80 +182,14 @@ int analysis_forest_init_threads(const struct analysis_rows *rows,
 
 /* --- two runs --- */
 
-/* A function as both runs know it. */
-struct twin {
-    const struct analysis_row *row;
-    char *module; /* owned */
-    uint32_t index;
-    uint32_t line; /* where rows are lines; 0 else */
-};
-
-static int compare_texts(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-    int c = memcmp(a, b, min_u64(a_len, b_len));
-    return c ? c : (a_len > b_len) - (a_len < b_len);
-}
-
-/* By what must be equal in both runs. */
-static int compare_names(const struct twin *a, const struct twin *b)
-{
-    int c = compare_texts(a->row->name.text, a->row->name.len, b->row->name.text, b->row->name.len);
-    if (!c)
-        c = strcmp(a->module, b->module);
-    if (!c)
-        c = (a->line > b->line) - (a->line < b->line);
-    return c ? c : a->row->special - b->row->special;
-}
-
-static int compare_twins(const void *x, const void *y)
-{
-    const struct twin *a = x, *b = y;
-    int c = compare_names(a, b);
-    return c ? c : (a->row->line > b->row->line) - (a->row->line < b->row->line);
-}
-
-static void twins_free(struct twin *twins, size_t count)
-{
-    for (size_t i = 0; twins && i < count; i++)
-        free(twins[i].module);
-    free(twins);
-}
-
-static int twins_new(const struct analysis_rows *rows, struct twin **ret)
-{
-    struct twin *twins = calloc(rows->count + 1, sizeof *twins);
-    for (size_t i = 0; twins && i < rows->count; i++) {
-        const struct analysis_row *row = &rows->row[i];
-        twins[i] = (struct twin){row, analysis_module_name(row->file.text, row->file.len),
-                                 (uint32_t)i, rows->by == ANALYSIS_BY_LINE ? row->line : 0};
-        if (!twins[i].module) {
-            twins_free(twins, rows->count);
-            return E_NOMEM;
-        }
-    }
-    if (!twins)
-        return E_NOMEM;
-    qsort(twins, rows->count, sizeof *twins, compare_twins);
-    *ret = twins;
-    return 0;
-}
-
-/* map[row of the run before] = row in the forest. Both lists are sorted: one merge. */
+/* map[row of the run before] = row in the forest: that of its partner, or one of its own behind. */
 static int map_rows(const struct analysis_rows *before, const struct analysis_rows *rows,
                     uint32_t *map)
 {
-    struct twin *a = NULL, *b = NULL;
-    int r = twins_new(before, &a);
-    if (r == 0)
-        r = twins_new(rows, &b);
-    for (size_t i = 0, k = 0; r == 0 && i < before->count; i++) {
-        while (k < rows->count && compare_names(&b[k], &a[i]) < 0)
-            k++;
-        bool same = k < rows->count && compare_names(&b[k], &a[i]) == 0;
-        map[a[i].index] = same ? b[k++].index : (uint32_t)rows->count + a[i].index;
-    }
-    twins_free(a, before->count);
-    twins_free(b, rows->count);
+    int r = analysis_partners_find(before, rows, map);
+    for (size_t i = 0; r == 0 && i < before->count; i++)
+        if (map[i] == ANALYSIS_ROW_NONE)
+            map[i] = (uint32_t)(rows->count + i);
     return r;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/idxmap.h"
+#include "base/large.h"
 #include "base/vec.h"
 
 enum {
@@ -238,7 +239,7 @@ int analysis_groups_fill(struct analysis_rows *rows)
 {
     const struct profile_tables *t = profile_tables(rows->weights->profile);
     struct grouping g = {.rows = rows, .t = t};
-    rows->node_row = malloc((t->node_count + 1) * sizeof *rows->node_row);
+    rows->node_row = large_calloc(t->node_count + 1, sizeof *rows->node_row);
     int r = rows->node_row ? assign_nodes(&g, rows->node_row) : E_NOMEM;
     rows->row = g.row.data;
     rows->count = g.row.len;

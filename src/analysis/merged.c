@@ -1,56 +1,123 @@
-/* Merging takes one pass, since parents stand before children. The jumps are Myers' skew-binary
- * ones: each node jumps either to its parent or over two jumps of equal length, which the depths
- * decide. */
+/* Merging takes one pass, since parents stand before children; two more passes number the nodes
+ * anew in the order of a walk.
+ *
+ * In that order the nodes after `a` up to `b` all lie under the last one that both share, and one of
+ * them is its child. So what two paths share is the least depth in a range of numbers, less one. The
+ * least of every block of BLOCK nodes, of every two, four, … blocks, and inside a block of its parts
+ * to the left and to the right of each node is known beforehand: a range is two overlapping runs of
+ * blocks and the parts of two blocks.
+ *
+ * The jumps are Myers' skew-binary ones: each node jumps either to its parent or over two jumps of
+ * equal length, which the depths decide. */
 #include "analysis/merged.h"
 
 #include "base/err.h"
 #include "base/idxmap.h"
+#include "base/large.h"
 #include "base/vec.h"
 
+enum { BLOCK = 32 };
+
 struct merging {
-    VEC(struct analysis_merged_node) node;
+    VEC(uint32_t) parent;
+    VEC(uint32_t) row;
     struct idxmap map;
 };
 
 static int find_or_add(struct merging *m, uint32_t parent, uint32_t row, uint32_t *ret)
 {
-    const struct analysis_merged_node *n = m->node.data;
     uint32_t hash = hash_u64((uint64_t)parent << 32 | row), at;
-    IDXMAP_FIND(&m->map, hash, i, n[i].parent == parent && n[i].row == row, at);
+    IDXMAP_FIND(&m->map, hash, i, m->parent.data[i] == parent && m->row.data[i] == row, at);
     if (at == IDXMAP_NONE) {
-        at = (uint32_t)m->node.len;
-        struct analysis_merged_node *slot = vec_push(&m->node);
-        if (!slot || idxmap_insert(&m->map, hash, at) < 0)
+        at = (uint32_t)m->parent.len;
+        uint32_t *p = vec_push(&m->parent), *r = vec_push(&m->row);
+        if (!p || !r || idxmap_insert(&m->map, hash, at) < 0)
             return E_NOMEM;
-        n = m->node.data;
-        uint32_t jump = n[parent].jump;
-        bool equal = n[parent].depth - n[jump].depth == n[jump].depth - n[n[jump].jump].depth;
-        *slot = (struct analysis_merged_node){
-            .parent = parent,
-            .jump = equal ? n[jump].jump : parent,
-            .depth = n[parent].depth + 1,
-            .row = row,
-        };
+        *p = parent;
+        *r = row;
     }
     *ret = at;
     return 0;
+}
+
+static int merge(const struct analysis_rows *rows, struct merging *m, uint32_t *of)
+{
+    const struct profile_tables *t = profile_tables(rows->weights->profile);
+    uint32_t *row = vec_push(&m->parent) ? vec_push(&m->row) : NULL;
+    if (!row)
+        return E_NOMEM;
+    *row = ANALYSIS_ROW_NONE;
+    int r = 0;
+    of[0] = 0;
+    for (size_t i = 1; r == 0 && i < t->node_count; i++)
+        r = find_or_add(m, of[t->node_parent[i]], rows->node_row[i], &of[i]);
+    if (r == 0 && rows->count && rows->weights->node[RECORD_STACK_ROOT].samples)
+        r = find_or_add(m, 0, (uint32_t)rows->count - 1, &of[0]);
+    return r;
+}
+
+/* A walk's number of every node: a subtree takes as many numbers as it has nodes. */
+static int number(const struct merging *m, uint32_t **ret)
+{
+    const uint32_t *parent = m->parent.data;
+    size_t count = m->parent.len;
+    uint32_t *place = large_calloc(count + 1, sizeof *place);
+    _cleanup_free_ uint32_t *size = large_calloc(count + 1, sizeof *size);
+    if (!place || !size) {
+        free(place);
+        return E_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++)
+        size[i] = 1;
+    for (size_t i = count; i-- > 1;)
+        size[parent[i]] += size[i];
+    place[0] = 0;
+    uint32_t *next = size; /* from here on: the number that the next child of a node gets */
+    next[0] = 1;
+    for (size_t i = 1; i < count; i++) {
+        place[i] = next[parent[i]];
+        next[parent[i]] += size[i];
+        next[i] = place[i] + 1;
+    }
+    *ret = place;
+    return 0;
+}
+
+static int lay_out(const struct merging *m, size_t stacks, struct analysis_merged *made)
+{
+    size_t count = m->parent.len;
+    uint32_t *place;
+    int r = number(m, &place);
+    if (r < 0)
+        return r;
+    made->count = count;
+    made->parent = large_calloc(count + 1, sizeof *made->parent);
+    made->row = large_calloc(count + 1, sizeof *made->row);
+    made->depth = large_calloc(count + 1, sizeof *made->depth);
+    r = made->parent && made->row && made->depth ? 0 : E_NOMEM;
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        uint32_t at = place[i], up = place[m->parent.data[i]];
+        made->parent[at] = up;
+        made->row[at] = m->row.data[i];
+        made->depth[at] = i ? made->depth[up] + 1 : 0;
+    }
+    for (size_t i = 0; r == 0 && i < stacks; i++)
+        made->of[i] = place[made->of[i]];
+    free(place);
+    return r;
 }
 
 int analysis_merged_init(const struct analysis_rows *rows, struct analysis_merged *ret)
 {
     const struct profile_tables *t = profile_tables(rows->weights->profile);
     struct merging m = {0};
-    struct analysis_merged_node *root = vec_push(&m.node);
-    uint32_t *of = calloc(t->node_count + 1, sizeof *of);
-    int r = root && of ? 0 : E_NOMEM;
-    if (r == 0)
-        root->row = ANALYSIS_ROW_NONE;
-    for (size_t i = 1; r == 0 && i < t->node_count; i++)
-        r = find_or_add(&m, of[t->node_parent[i]], rows->node_row[i], &of[i]);
-    if (r == 0 && rows->count && rows->weights->node[RECORD_STACK_ROOT].samples)
-        r = find_or_add(&m, 0, (uint32_t)rows->count - 1, &of[0]);
+    struct analysis_merged made = {.of = large_calloc(t->node_count + 1, sizeof *made.of)};
+    int r = made.of ? merge(rows, &m, made.of) : E_NOMEM;
     idxmap_release(&m.map);
-    struct analysis_merged made = {m.node.data, m.node.len, of};
+    if (r == 0)
+        r = lay_out(&m, t->node_count, &made);
+    vec_release(&m.parent);
+    vec_release(&m.row);
     if (r < 0) {
         analysis_merged_release(&made);
         return r;
@@ -61,29 +128,97 @@ int analysis_merged_init(const struct analysis_rows *rows, struct analysis_merge
 
 void analysis_merged_release(struct analysis_merged *m)
 {
-    free(m->node);
+    free(m->parent);
+    free(m->row);
+    free(m->depth);
     free(m->of);
+    free(m->jump);
+    free(m->near);
+    free(m->far);
     *m = (struct analysis_merged){0};
+}
+
+/* --- the index --- */
+
+static unsigned log2_of(size_t n)
+{
+    return 63u - (unsigned)__builtin_clzll(n);
+}
+
+static int fill_near(struct analysis_merged *m)
+{
+    m->near = large_calloc(m->count + 1, sizeof *m->near);
+    if (!m->near)
+        return E_NOMEM;
+    for (size_t i = 0; i < m->count; i++)
+        m->near[i].to = i % BLOCK ? (uint32_t)min_u64(m->near[i - 1].to, m->depth[i]) : m->depth[i];
+    for (size_t i = m->count; i-- > 0;) {
+        bool last = i + 1 == m->count || (i + 1) % BLOCK == 0;
+        m->near[i].from = last ? m->depth[i] : (uint32_t)min_u64(m->near[i + 1].from, m->depth[i]);
+    }
+    return 0;
+}
+
+/* Level k, one row of `blocks` numbers: the least depth of the 2^k blocks from each on. */
+static int fill_far(struct analysis_merged *m)
+{
+    size_t blocks = (m->count + BLOCK - 1) / BLOCK;
+    unsigned levels = log2_of(blocks) + 1;
+    m->far = malloc((blocks * levels + 1) * sizeof *m->far);
+    if (!m->far)
+        return E_NOMEM;
+    for (size_t i = 0; i < blocks; i++)
+        m->far[i] = m->near[i * BLOCK].from;
+    for (unsigned k = 1; k < levels; k++) {
+        const uint32_t *below = m->far + (k - 1) * blocks;
+        uint32_t *row = m->far + k * blocks;
+        size_t half = (size_t)1 << (k - 1);
+        for (size_t i = 0; i < blocks; i++)
+            row[i] = i + half < blocks ? (uint32_t)min_u64(below[i], below[i + half]) : below[i];
+    }
+    return 0;
+}
+
+int analysis_merged_index(struct analysis_merged *m)
+{
+    m->jump = large_calloc(m->count + 1, sizeof *m->jump);
+    if (!m->jump)
+        return E_NOMEM;
+    for (size_t i = 1; i < m->count; i++) {
+        uint32_t up = m->parent[i], jump = m->jump[up];
+        bool equal = m->depth[up] - m->depth[jump] == m->depth[jump] - m->depth[m->jump[jump]];
+        m->jump[i] = equal ? m->jump[jump] : up;
+    }
+    int r = fill_near(m);
+    return r < 0 ? r : fill_far(m);
 }
 
 uint32_t analysis_merged_ancestor(const struct analysis_merged *m, uint32_t node, uint32_t depth)
 {
-    const struct analysis_merged_node *n = m->node;
-    while (n[node].depth > depth)
-        node = n[n[node].jump].depth >= depth ? n[node].jump : n[node].parent;
+    while (m->depth[node] > depth)
+        node = m->depth[m->jump[node]] >= depth ? m->jump[node] : m->parent[node];
     return node;
 }
 
-uint32_t analysis_merged_common(const struct analysis_merged *m, uint32_t a, uint32_t b)
+uint32_t analysis_merged_shared(const struct analysis_merged *m, uint32_t a, uint32_t b)
 {
-    const struct analysis_merged_node *n = m->node;
-    a = analysis_merged_ancestor(m, a, n[b].depth);
-    b = analysis_merged_ancestor(m, b, n[a].depth);
-    while (a != b) {
-        /* nodes of one depth have jumps of one length */
-        bool far = n[a].jump != n[b].jump;
-        a = far ? n[a].jump : n[a].parent;
-        b = far ? n[b].jump : n[b].parent;
+    if (a == b)
+        return m->depth[a];
+    size_t from = (a < b ? a : b) + (size_t)1, to = a < b ? b : a;
+    size_t first = from / BLOCK, last = to / BLOCK;
+    uint32_t least = m->depth[to];
+    if (first == last) {
+        for (size_t i = from; i < to; i++)
+            least = m->depth[i] < least ? m->depth[i] : least;
+        return least - 1;
     }
-    return a;
+    least = (uint32_t)min_u64(m->near[from].from, m->near[to].to);
+    if (last - first > 1) {
+        size_t blocks = (m->count + BLOCK - 1) / BLOCK;
+        unsigned k = log2_of(last - first - 1);
+        const uint32_t *row = m->far + k * blocks;
+        uint32_t left = row[first + 1], right = row[last - ((size_t)1 << k)];
+        least = (uint32_t)min_u64(least, min_u64(left, right));
+    }
+    return least - 1;
 }

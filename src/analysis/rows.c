@@ -7,6 +7,7 @@
 #include "analysis/trie.h"
 #include "base/attr.h"
 #include "base/err.h"
+#include "base/large.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +56,8 @@ static int weigh_rows(struct analysis_rows *rows)
 {
     const struct analysis_weights *w = rows->weights;
     const struct profile_tables *t = profile_tables(w->profile);
-    _cleanup_free_ struct analysis_weight *subtree = malloc((t->node_count + 1) * sizeof *subtree);
+    _cleanup_free_ struct analysis_weight *subtree =
+        large_calloc(t->node_count + 1, sizeof *subtree);
     _cleanup_free_ uint32_t *on_stack = calloc(rows->count + 1, sizeof *on_stack);
     if (!subtree || !on_stack)
         return E_NOMEM;

@@ -9,6 +9,8 @@
 
 #include "analysis/weights.h"
 
+#include <string.h>
+
 enum { ANALYSIS_ROW_NONE = UINT32_MAX };
 
 /* name */
@@ -64,5 +66,12 @@ bool analysis_by_is_code(enum analysis_by by);
 /* The dotted module of a source path, as text the caller frees; NULL without memory. What is not a
  * path ("<string>") stays as it is. */
 char *analysis_module_name(const char *path, size_t len);
+
+/* The order of texts in every list: by bytes, of two that begin the same the shorter first. */
+static inline int analysis_compare_text(struct profile_string a, struct profile_string b)
+{
+    int c = memcmp(a.text, b.text, a.len < b.len ? a.len : b.len);
+    return c ? c : (a.len > b.len) - (a.len < b.len);
+}
 
 #endif

@@ -17,12 +17,6 @@ static int compare_u64(uint64_t a, uint64_t b)
     return a < b ? -1 : a > b;
 }
 
-static int compare_text(const struct profile_string *a, const struct profile_string *b)
-{
-    int c = memcmp(a->text, b->text, min_u64(a->len, b->len));
-    return c ? c : compare_u64(a->len, b->len);
-}
-
 static int compare_on(enum analysis_sort sort, const struct analysis_row *a,
                       const struct analysis_row *b)
 {
@@ -34,9 +28,9 @@ static int compare_on(enum analysis_sort sort, const struct analysis_row *a,
     case ANALYSIS_SORT_SAMPLES:
         return compare_u64(b->self.samples, a->self.samples);
     case ANALYSIS_SORT_NAME:
-        return compare_text(&a->name, &b->name);
+        return analysis_compare_text(a->name, b->name);
     case ANALYSIS_SORT_FILE:
-        return compare_text(&a->file, &b->file);
+        return analysis_compare_text(a->file, b->file);
     case ANALYSIS_SORT_LINE:
         return compare_u64(a->line, b->line);
     default:

@@ -15,6 +15,7 @@
 enum {
     COLUMNS = 20000,            /* a block shorter than the whole by this is folded */
     BREAK_NS = 100 * NS_PER_US, /* a longer gap between two runs ends the blocks */
+    AHEAD_RUNS = 64,            /* looked up together */
     KEPT_BEFORE_PRUNING = 4,    /* times max_blocks: pruning is rare and memory bounded */
 };
 
@@ -136,17 +137,16 @@ static int keep_segment(struct charting *c, const struct thread_state *th, struc
     int r = flush_fold(c, th, seg);
     uint32_t node = analysis_merged_ancestor(c->merged, th->node, seg->last);
     for (uint32_t depth = seg->last; r == 0 && depth >= first; depth--) {
-        const struct analysis_merged_node *n = &c->merged->node[node];
         struct analysis_block b = {.lane = th->lane - 1,
                                    .depth = depth - 1,
-                                   .row = n->row,
+                                   .row = c->merged->row[node],
                                    .start_ns = seg->start_ns,
                                    .end_ns = th->end_ns,
                                    .total = carried_since(th, seg)};
         if (depth == seg->last)
             b.self = seg->self;
         r = keep(c, &b);
-        node = n->parent;
+        node = c->merged->parent[node];
     }
     return r;
 }
@@ -190,8 +190,8 @@ static int close_to(struct charting *c, struct thread_state *th, uint32_t depth)
 static int follow(struct charting *c, struct thread_state *th, uint32_t node, uint64_t start)
 {
     bool broken = start - th->end_ns > BREAK_NS;
-    uint32_t common = broken ? 0 : analysis_merged_common(c->merged, th->node, node);
-    uint32_t shared = c->merged->node[common].depth, depth = c->merged->node[node].depth;
+    uint32_t shared = broken ? 0 : analysis_merged_shared(c->merged, th->node, node);
+    uint32_t depth = c->merged->depth[node];
     int r = close_to(c, th, shared);
     th->node = node;
     if (r < 0 || depth == shared)
@@ -214,9 +214,9 @@ static int begin_lane(struct charting *c, struct thread_state *th, uint32_t thre
     return 0;
 }
 
-static int on_run(void *ctx, const struct record_sample *run, struct analysis_weight weight)
+/* `node` is the run's stack, merged. */
+static int add_run(struct charting *c, const struct analysis_run *run, uint32_t node)
 {
-    struct charting *c = ctx;
     struct thread_state *th = &c->thread[run->thread];
     int r = th->lane ? 0 : begin_lane(c, th, run->thread);
     if (r < 0)
@@ -225,15 +225,34 @@ static int on_run(void *ctx, const struct record_sample *run, struct analysis_we
     uint64_t start = max_u64(run->start_ns, th->end_ns);
     uint64_t end = run->start_ns + min_u64(run->duration_ns, UINT64_MAX - run->start_ns);
     end = max_u64(start, end);
-    uint32_t node = c->merged->of[run->stack];
     if (node != th->node || start - th->end_ns > BREAK_NS)
         r = follow(c, th, node, start);
     th->end_ns = end;
-    analysis_weight_add(&th->carried, weight);
-    analysis_weight_add(&th->open.data[th->open.len - 1].self, weight);
-    analysis_weight_add(&c->lane.data[th->lane - 1].total, weight);
+    analysis_weight_add(&th->carried, run->weight);
+    analysis_weight_add(&th->open.data[th->open.len - 1].self, run->weight);
+    analysis_weight_add(&c->lane.data[th->lane - 1].total, run->weight);
     c->out->from_ns = c->out->to_ns ? (uint64_t)min_u64(c->out->from_ns, start) : start;
     c->out->to_ns = max_u64(c->out->to_ns, end);
+    return r;
+}
+
+/* Stacks are met in no order: those of a stretch are looked up together, so that memory is waited
+ * for once and not for each. */
+static int on_runs(void *ctx, const struct analysis_run *runs, size_t n)
+{
+    struct charting *c = ctx;
+    uint32_t node[AHEAD_RUNS];
+    int r = 0;
+    for (size_t from = 0; r == 0 && from < n; from += AHEAD_RUNS) {
+        size_t len = min_u64(n - from, AHEAD_RUNS);
+        for (size_t i = 0; i < len; i++) {
+            node[i] = c->merged->of[runs[from + i].stack];
+            __builtin_prefetch(&c->merged->depth[node[i]]);
+            __builtin_prefetch(&c->merged->near[node[i]]);
+        }
+        for (size_t i = 0; r == 0 && i < len; i++)
+            r = add_run(c, &runs[from + i], node[i]);
+    }
     return r;
 }
 
@@ -319,7 +338,9 @@ int analysis_sequence_init(const struct analysis_rows *rows, const struct analys
     c.thread = calloc(t->thread_count + 1, sizeof *c.thread);
     int r = c.thread ? analysis_merged_init(rows, &merged) : E_NOMEM;
     if (r == 0)
-        r = analysis_stream_each(w->profile, query, on_run, &c);
+        r = analysis_merged_index(&merged);
+    if (r == 0)
+        r = analysis_stream_batches(w->profile, query, on_runs, &c);
     if (r == 0)
         r = finish(&c);
     for (size_t i = 0; c.thread && i < t->thread_count; i++)

@@ -5,38 +5,58 @@
 #include "base/attr.h"
 #include "base/err.h"
 
+/* Runs in a batch: 40 kB of stack. */
+enum { BATCH_RUNS = 1024 };
+
 struct stream {
     const struct analysis_query *query;
     const struct analysis_metric *metric;
     const uint8_t *takes_thread;
     const uint8_t *takes_stack; /* NULL: all */
-    int (*fn)(void *, const struct record_sample *, struct analysis_weight);
+    bool clips;
+    int (*fn)(void *, const struct analysis_run *, size_t);
     void *ctx;
 };
+
+/* Is the sample wanted, and as what run? */
+static inline bool take(const struct stream *s, const struct record_sample *sample,
+                        struct analysis_run *ret)
+{
+    if (!s->takes_thread[sample->thread] || (s->takes_stack && !s->takes_stack[sample->stack]))
+        return false;
+    struct record_sample clipped;
+    if (unlikely(s->clips)) {
+        clipped = *sample;
+        if (!analysis_query_clip(s->query, &clipped))
+            return false;
+        sample = &clipped;
+    }
+    *ret = (struct analysis_run){.thread = sample->thread,
+                                 .stack = sample->stack,
+                                 .start_ns = sample->start_ns,
+                                 .duration_ns = sample->duration_ns,
+                                 .weight = {.samples = sample->count}};
+    return s->metric->weigh_sample(sample, &ret->weight.weight);
+}
 
 static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
 {
     const struct stream *s = ctx;
-    for (size_t i = 0; i < n; i++) {
-        struct record_sample run = samples[i];
-        if (!s->takes_thread[run.thread] || (s->takes_stack && !s->takes_stack[run.stack]))
-            continue;
-        if (!analysis_query_clip(s->query, &run))
-            continue;
-        struct analysis_weight weight = {.samples = run.count};
-        if (!s->metric->weigh_sample(&run, &weight.weight))
-            continue;
-        int r = s->fn(s->ctx, &run, weight);
-        if (r)
-            return r;
+    struct analysis_run runs[BATCH_RUNS];
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n;) {
+        size_t taken = 0;
+        for (; i < n && taken < BATCH_RUNS; i++)
+            taken += take(s, &samples[i], &runs[taken]);
+        if (taken)
+            r = s->fn(s->ctx, runs, taken);
     }
-    return 0;
+    return r;
 }
 
-int analysis_stream_each(const struct profile *profile, const struct analysis_query *query,
-                         int (*fn)(void *ctx, const struct record_sample *run,
-                                   struct analysis_weight weight),
-                         void *ctx)
+int analysis_stream_batches(const struct profile *profile, const struct analysis_query *query,
+                            int (*fn)(void *ctx, const struct analysis_run *runs, size_t n),
+                            void *ctx)
 {
     const struct profile_tables *t = profile_tables(profile);
     _cleanup_free_ uint8_t *threads = calloc(t->thread_count + 1, 1);
@@ -52,7 +72,29 @@ int analysis_stream_each(const struct profile *profile, const struct analysis_qu
                        .metric = analysis_metric_of(profile, query->metric),
                        .takes_thread = threads,
                        .takes_stack = stacks,
+                       .clips = query->has_from || query->has_to,
                        .fn = fn,
                        .ctx = ctx};
     return profile_each_sample(profile, on_samples, &s, NULL);
+}
+
+struct single {
+    int (*fn)(void *, const struct analysis_run *);
+    void *ctx;
+};
+
+static int push_each(void *ctx, const struct analysis_run *runs, size_t n)
+{
+    const struct single *single = ctx;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = single->fn(single->ctx, &runs[i]);
+    return r;
+}
+
+int analysis_stream_each(const struct profile *profile, const struct analysis_query *query,
+                         int (*fn)(void *ctx, const struct analysis_run *run), void *ctx)
+{
+    struct single single = {fn, ctx};
+    return analysis_stream_batches(profile, query, push_each, &single);
 }

@@ -7,6 +7,7 @@
 #include "analysis/tree.h"
 
 #include "base/err.h"
+#include "base/large.h"
 #include "base/vec.h"
 
 struct entry {
@@ -314,7 +315,7 @@ static int fold_rest(struct growing *g)
 static int accumulate(const struct analysis_forest *f, const struct analysis_weight *own,
                       struct analysis_weight **ret)
 {
-    struct analysis_weight *sum = malloc((f->count + 1) * sizeof *sum);
+    struct analysis_weight *sum = large_calloc(f->count + 1, sizeof *sum);
     if (!sum)
         return E_NOMEM;
     memcpy(sum, own, f->count * sizeof *sum);
@@ -327,8 +328,8 @@ static int accumulate(const struct analysis_forest *f, const struct analysis_wei
 static int link_children(struct growing *g)
 {
     const struct analysis_forest *f = g->f;
-    g->first = calloc(f->count + 1, sizeof *g->first);
-    g->next = calloc(f->count + 1, sizeof *g->next);
+    g->first = large_calloc(f->count + 1, sizeof *g->first);
+    g->next = large_calloc(f->count + 1, sizeof *g->next);
     if (!g->first || !g->next)
         return E_NOMEM;
     for (size_t i = f->count; i-- > 1;) {

@@ -4,13 +4,14 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "base/large.h"
 
 int analysis_trie_walk(const uint32_t *parent, size_t count, int (*enter)(void *, uint32_t node),
                        void (*leave)(void *, uint32_t node), void *ctx)
 {
     /* 0 ends a list: the root is nobody's child */
-    _cleanup_free_ uint32_t *first = calloc(count + 1, sizeof *first);
-    _cleanup_free_ uint32_t *next = calloc(count + 1, sizeof *next);
+    _cleanup_free_ uint32_t *first = large_calloc(count + 1, sizeof *first);
+    _cleanup_free_ uint32_t *next = large_calloc(count + 1, sizeof *next);
     if (!first || !next)
         return E_NOMEM;
     for (size_t i = count; i-- > 1;) {

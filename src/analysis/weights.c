@@ -5,6 +5,7 @@
 #include "analysis/match.h"
 #include "base/attr.h"
 #include "base/err.h"
+#include "base/large.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -76,7 +77,7 @@ static void *run_part(void *arg)
 
 static int columns_init(struct analysis_weights *w, const struct profile_tables *t)
 {
-    w->node = calloc(t->node_count + 1, sizeof *w->node);
+    w->node = large_calloc(t->node_count + 1, sizeof *w->node);
     w->thread = calloc(t->thread_count + 1, sizeof *w->thread);
     w->process = calloc(t->process_count + 1, sizeof *w->process);
     return w->node && w->thread && w->process ? 0 : E_NOMEM;

@@ -68,3 +68,17 @@ uint32_t hash_bytes(const void *data, size_t len)
         h = (h ^ p[i]) * 0x100000001b3ull;
     return hash_u64(h);
 }
+
+uint32_t hash_long(const void *data, size_t len)
+{
+    const uint8_t *p = data;
+    uint64_t h = 0xcbf29ce484222325ull ^ len, word;
+    for (; len >= sizeof word; p += sizeof word, len -= sizeof word) {
+        memcpy(&word, p, sizeof word);
+        h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+        h ^= h >> 32;
+    }
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ p[i]) * 0x100000001b3ull;
+    return hash_u64(h);
+}

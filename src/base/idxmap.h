@@ -60,7 +60,10 @@ static inline uint32_t hash_u64(uint64_t x)
     return (uint32_t)x;
 }
 
-/* FNV-1a with a final mix: for short strings. */
+/* FNV-1a with a final mix: for short strings. What is shown depends on it (colours): it stays. */
 uint32_t hash_bytes(const void *data, size_t len);
+
+/* The same idea eight bytes at a time: for long ones. */
+uint32_t hash_long(const void *data, size_t len);
 
 #endif

@@ -3,54 +3,44 @@
 
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "cmd/list.h"
 #include "cmd/load.h"
 
 #include <errno.h>
 
-enum { TEXT_LIMIT = 30 }; /* rows of a text table when the user does not say */
-
 struct diff_options {
-    const char *by, *sort, *match;
+    const char *by, *sort;
     struct cmd_query_options query;
-    uint64_t limit;
-    bool has_limit, json, csv;
+    struct cmd_list_options list;
 };
 
 struct diff_request {
     struct analysis_query query;
     enum analysis_by by;
     struct analysis_diff_select select;
-    regex_t match;
-    bool has_match;
     enum view_format format;
 };
 
-/* 0, or the exit status after a line. Also on failure the request is to be released. */
+/* 0, or the exit status after a line. */
 static int understand(struct diff_options *o, struct diff_request *q)
 {
+    const regex_t *match;
     int status = cmd_query_make(&o->query, &q->query);
+    if (!status)
+        status = cmd_list_make(&o->list, &q->format, &match);
     if (status)
         return status;
     int by = cmd_choose("--by", o->by, ANALYSIS_BY_NAMES);
     int sort = by < 0 ? -1 : cmd_choose("--sort", o->sort, ANALYSIS_DIFF_SORT_NAMES);
     if (sort < 0)
         return CMD_USAGE;
-    if (o->json && o->csv)
-        return cmd_fail(CMD_USAGE, "--json and --csv are one too many");
     q->by = (enum analysis_by)by;
-    q->format = o->json ? VIEW_JSON : o->csv ? VIEW_CSV : VIEW_TEXT;
     q->select = (struct analysis_diff_select){
         .sort = (enum analysis_diff_sort)sort,
-        .limit = o->has_limit             ? o->limit
-                 : q->format == VIEW_TEXT ? TEXT_LIMIT
-                                          : 0,
+        .match = match,
+        .limit = cmd_list_limit(&o->list, q->format),
     };
-    if (o->match) {
-        status = cmd_regex_compile("--match", o->match, &q->match);
-        q->has_match = !status;
-        q->select.match = q->has_match ? &q->match : NULL;
-    }
-    return status;
+    return 0;
 }
 
 /* One run, as far as it is needed. */
@@ -112,14 +102,9 @@ int cmd_diff(int argc, char **argv)
 {
     struct diff_options o = {.by = "function", .sort = "self"};
     const struct cmd_option options[] = {
-        {"by", 0, CMD_TEXT, &o.by, NULL},
-        {"sort", 0, CMD_TEXT, &o.sort, NULL},
-        {"match", 0, CMD_TEXT, &o.match, NULL},
-        {"limit", 0, CMD_COUNT, &o.limit, &o.has_limit},
-        CMD_QUERY_OPTIONS(&o.query),
-        {"json", 0, CMD_FLAG, &o.json, NULL},
-        {"csv", 0, CMD_FLAG, &o.csv, NULL},
-        {0},
+        {"by", 0, CMD_TEXT, &o.by, NULL}, {"sort", 0, CMD_TEXT, &o.sort, NULL},
+        CMD_LIST_OPTIONS(&o.list),        CMD_LIST_LIMIT(&o.list),
+        CMD_QUERY_OPTIONS(&o.query),      {0},
     };
     int first;
     int operands = cmd_options_parse(argc, argv, options, false, &first);
@@ -133,8 +118,7 @@ int cmd_diff(int argc, char **argv)
     if (!status)
         status =
             diff_runs(&q, operands > 0 ? argv[first] : "@~1", operands > 1 ? argv[first + 1] : "@");
-    if (q.has_match)
-        regfree(&q.match);
+    cmd_list_release(&o.list);
     cmd_query_release(&o.query);
     return status;
 }

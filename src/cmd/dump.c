@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "cmd/refusal.h"
+#include "record/threadstate.h"
 #include "remote/locals.h"
 #include "remote/remote.h"
 #include "view/text.h"
@@ -121,17 +122,6 @@ static const struct {
 #endif
 };
 
-/* The letter of /proc/PID/stat, which stands behind the name in parentheses. */
-static char state_letter(pid_t pid, uint32_t tid)
-{
-    char path[96], text[512];
-    snprintf(path, sizeof path, "/proc/%d/task/%u/stat", (int)pid, tid);
-    if (io_read_text(path, text, sizeof text) <= 0)
-        return 0;
-    const char *end = strrchr(text, ')');
-    return end && end[1] == ' ' ? end[2] : 0;
-}
-
 static void name_wait(long number, char dst[STATE_BYTES])
 {
     for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
@@ -148,28 +138,27 @@ static void name_wait(long number, char dst[STATE_BYTES])
 
 static void read_state(const struct remote *r, size_t index, char dst[STATE_BYTES])
 {
-    char path[96], text[256], *end;
     pid_t pid = remote_pid(r);
     uint32_t tid = remote_thread(r, index)->tid;
-    char letter = tid ? state_letter(pid, tid) : 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%u/syscall", (int)pid, tid);
+    char letter = tid ? threadstate_letter(pid, tid) : 0;
     snprintf(dst, STATE_BYTES, "%s", letter == 'R' ? "running" : letter ? "waiting" : "unknown");
     if (letter == 'T' || letter == 't')
         snprintf(dst, STATE_BYTES, "stopped");
-    if (!letter || strchr("RTtZX", letter) || io_read_text(path, text, sizeof text) <= 0)
+    if (!letter || strchr("RTtZX", letter))
         return;
-    if (!strncmp(text, "running", 7)) { /* it went on since its letter was read */
-        snprintf(dst, STATE_BYTES, "running");
-        return;
-    }
+    struct threadstate os;
+    struct threadstate_call call;
+    threadstate_open(&os, pid, tid);
+    enum threadstate_verdict verdict = threadstate_blocked_in(&os, &call);
+    threadstate_close(&os);
     uint64_t begin, stop;
-    long number = strtol(text, &end, 10);
-    uint64_t first = strtoull(end, NULL, 16);
-    if (number == SYS_futex && remote_gil_range(r, index, &begin, &stop) && first >= begin &&
-        first < stop)
+    if (verdict == THREADSTATE_RUNNING) /* it went on since its letter was read */
+        snprintf(dst, STATE_BYTES, "running");
+    else if (verdict == THREADSTATE_BLOCKED && remote_gil_range(r, index, &begin, &stop) &&
+             threadstate_waits_gil(&call, begin, stop))
         snprintf(dst, STATE_BYTES, WAITS_FOR_GIL);
-    else
-        name_wait(number, dst);
+    else if (verdict == THREADSTATE_BLOCKED)
+        name_wait(call.number, dst);
 }
 
 /* ---- collecting ---- */

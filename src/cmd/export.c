@@ -4,9 +4,9 @@
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/load.h"
+#include "cmd/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,31 +32,6 @@ static int choose_format(const char *name, const struct export_format **ret)
     return 0;
 }
 
-/* The file is made new, or replaced if the user insists; `ret_new` says whether it is ours to
- * remove when the export fails. */
-static int open_output(const struct export_request *q, FILE **ret, bool *ret_new)
-{
-    int fd = open(q->output, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    bool is_new = fd >= 0;
-    if (fd < 0 && errno == EEXIST) {
-        if (!q->force)
-            return cmd_fail(CMD_FAILED, "'%s' exists already; add --force or name another file",
-                            q->output);
-        fd = open(q->output, O_WRONLY | O_TRUNC | O_CLOEXEC);
-    }
-    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (!out) {
-        int status = cmd_fail(CMD_FAILED, "cannot write '%s': %s", q->output,
-                              err_text(err_from_errno(errno)));
-        if (fd >= 0)
-            close(fd);
-        return status;
-    }
-    *ret = out;
-    *ret_new = is_new;
-    return 0;
-}
-
 static int write_stdout(const struct export_request *q, const struct profile *profile)
 {
     errno = 0;
@@ -66,26 +41,11 @@ static int write_stdout(const struct export_request *q, const struct profile *pr
 
 static int write_file(const struct export_request *q, const struct profile *profile)
 {
-    FILE *out = NULL;
-    bool is_new = false;
-    int status = open_output(q, &out, &is_new);
+    struct cmd_output output;
+    int status = cmd_output_open(q->output, q->force, profile_path(profile), &output);
     if (status)
         return status;
-    int r = q->format->write(profile, &q->options, out);
-    if (fclose(out) != 0 && r == 0)
-        r = err_from_errno(errno);
-    if (r == 0)
-        return CMD_OK;
-    if (is_new)
-        unlink(q->output);
-    return cmd_fail(CMD_FAILED, "cannot write '%s': %s", q->output, err_text(r));
-}
-
-/* Replacing the recording that is being read (it is mapped) would destroy it. */
-static bool is_same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    return cmd_output_close(&output, q->format->write(profile, &q->options, output.file));
 }
 
 static int export_run(const struct export_request *q, const char *run)
@@ -97,9 +57,7 @@ static int export_run(const struct export_request *q, const char *run)
     int status = cmd_load_run(run, &profile);
     if (!status)
         status = cmd_query_check(&q->options.query, profile);
-    if (!status && q->output && is_same_file(q->output, profile_path(profile)))
-        status = cmd_fail(CMD_FAILED, "'%s' is the recording itself; name another file", q->output);
-    else if (!status)
+    if (!status)
         status = q->output ? write_file(q, profile) : write_stdout(q, profile);
     profile_free(profile);
     return status;

@@ -1,8 +1,8 @@
 /* `pyrometer lines`: the source, with what was seen of each line beside it. */
 #include "view/lines.h"
 
-#include "base/err.h"
 #include "cmd/cmd.h"
+#include "cmd/list.h"
 #include "cmd/load.h"
 #include "view/heading.h"
 
@@ -12,45 +12,36 @@
 #define TEXT_MIN_PERCENT 1.0
 
 struct lines_options {
-    const char *match;
     struct cmd_query_options query;
-    double min_percent;
+    struct cmd_list_options list;
     uint64_t min_samples, context;
-    bool has_min_percent, has_min_samples, has_context, json, csv;
+    bool has_min_samples, has_context;
 };
 
 struct lines_request {
     struct analysis_query query;
     struct analysis_lines_select select;
-    regex_t match;
-    bool has_match;
     enum view_format format;
 };
 
-/* 0, or the exit status after a line. Also on failure the request is to be released. */
+/* 0, or the exit status after a line. */
 static int understand(struct lines_options *o, struct lines_request *q)
 {
+    const regex_t *match;
     int status = cmd_query_make(&o->query, &q->query);
+    if (!status)
+        status = cmd_list_make(&o->list, &q->format, &match);
     if (status)
         return status;
-    if (o->json && o->csv)
-        return cmd_fail(CMD_USAGE, "--json and --csv are one too many");
-    if (o->min_percent > 100)
-        return cmd_fail(CMD_USAGE, "--min-percent %g: it is between 0 and 100", o->min_percent);
-    q->format = o->json ? VIEW_JSON : o->csv ? VIEW_CSV : VIEW_TEXT;
-    bool chosen = o->match || o->has_min_percent || o->has_min_samples;
+    bool chosen = match || o->list.has_min_percent || o->has_min_samples;
     q->select = (struct analysis_lines_select){
-        .min_percent = chosen || q->format != VIEW_TEXT ? o->min_percent : TEXT_MIN_PERCENT,
+        .match = match,
+        .min_percent = chosen || q->format != VIEW_TEXT ? o->list.min_percent : TEXT_MIN_PERCENT,
         .min_samples = o->min_samples,
         .has_context = o->has_context,
         .context = o->context,
     };
-    if (o->match) {
-        status = cmd_regex_compile("--match", o->match, &q->match);
-        q->has_match = !status;
-        q->select.match = q->has_match ? &q->match : NULL;
-    }
-    return status;
+    return 0;
 }
 
 /* Analysis and printing; a negative code, with what it was in *ret_output. */
@@ -86,10 +77,7 @@ static int show(const struct lines_request *q, const struct profile *profile)
     if (!status) {
         bool output;
         r = make_and_print(q, &weights, &output);
-        if (r < 0 && output)
-            status = cmd_output_failed("the lines", r, errno);
-        else if (r < 0)
-            status = cmd_fail(CMD_FAILED, "cannot make the lines: %s", err_text(r));
+        status = cmd_list_status("the lines", r, output, errno);
     }
     analysis_weights_release(&weights);
     return status;
@@ -99,13 +87,11 @@ int cmd_lines(int argc, char **argv)
 {
     struct lines_options o = {0};
     const struct cmd_option options[] = {
-        {"match", 0, CMD_TEXT, &o.match, NULL},
-        {"min-percent", 0, CMD_REAL, &o.min_percent, &o.has_min_percent},
+        CMD_LIST_OPTIONS(&o.list),
+        CMD_LIST_MIN_PERCENT(&o.list),
         {"min-samples", 0, CMD_COUNT, &o.min_samples, &o.has_min_samples},
         {"context", 0, CMD_COUNT, &o.context, &o.has_context},
         CMD_QUERY_OPTIONS(&o.query),
-        {"json", 0, CMD_FLAG, &o.json, NULL},
-        {"csv", 0, CMD_FLAG, &o.csv, NULL},
         {0},
     };
     int first;
@@ -123,8 +109,7 @@ int cmd_lines(int argc, char **argv)
     if (!status)
         status = show(&q, profile);
     profile_free(profile);
-    if (q.has_match)
-        regfree(&q.match);
+    cmd_list_release(&o.list);
     cmd_query_release(&o.query);
     return status;
 }

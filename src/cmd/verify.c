@@ -5,6 +5,8 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "cmd/cmd.h"
+#include "cmd/load.h"
+#include "view/run.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -66,12 +68,17 @@ static void print_verdict(const char *path, const struct format_verdict *v)
         print_faults(v);
 }
 
-static void print_json(const char *path, const struct format_verdict *v, const char *repaired)
+static int print_json(const char *path, const struct format_verdict *v, const char *repaired)
 {
+    struct profile *profile;
+    int r = profile_load(path, &profile); /* without warnings: the verdict says it all */
+    if (r < 0)
+        return cmd_load_failed(path, r);
     struct json j;
     json_init(&j, stdout);
     json_object_begin(&j);
-    json_kv_text(&j, "run", path);
+    view_run_json(&j, profile);
+    profile_free(profile);
     json_kv_bool(&j, "whole", format_verdict_is_whole(v));
     json_kv_bool(&j, "finished", v->summary.finished);
     json_kv_u64(&j, "file_bytes", v->summary.file_bytes);
@@ -90,6 +97,7 @@ static void print_json(const char *path, const struct format_verdict *v, const c
         json_null(&j);
     json_object_end(&j);
     putchar('\n');
+    return CMD_OK;
 }
 
 /* "a/b.pyro" becomes "a/b-repaired.pyro". */
@@ -129,10 +137,8 @@ static int repair(const char *path, const struct verify_options *options,
         if (rc < 0)
             return repair_failed(path, out, options->force, rc);
     }
-    if (options->json) {
-        print_json(path, &v, out);
-        return CMD_OK;
-    }
+    if (options->json)
+        return print_json(path, &v, out);
     print_verdict(path, &v);
     if (!out)
         puts("nothing to repair");
@@ -151,7 +157,9 @@ static int check(const char *path, const struct verify_options *options)
         return repair(path, options, &v);
     bool whole = format_verdict_is_whole(&v);
     if (options->json) {
-        print_json(path, &v, NULL);
+        int status = print_json(path, &v, NULL);
+        if (status)
+            return status;
     } else {
         print_verdict(path, &v);
         if (!whole && v.records)

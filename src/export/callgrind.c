@@ -8,6 +8,7 @@
 #include "analysis/trie.h"
 #include "base/err.h"
 #include "base/idxmap.h"
+#include "base/large.h"
 #include "export/sites.h"
 #include "export/source.h"
 
@@ -141,8 +142,8 @@ static int weigh_calls(const struct export_source *s, const struct export_sites 
                        struct calls *c)
 {
     const struct profile_tables *t = profile_tables(s->weights.profile);
-    c->node_call = malloc((t->node_count + 1) * sizeof *c->node_call);
-    c->subtree = malloc((t->node_count + 1) * sizeof *c->subtree);
+    c->node_call = large_calloc(t->node_count + 1, sizeof *c->node_call);
+    c->subtree = large_calloc(t->node_count + 1, sizeof *c->subtree);
     int r = c->node_call && c->subtree ? find_calls(s, sites, c) : E_NOMEM;
     if (r < 0)
         return r;

@@ -2,6 +2,7 @@
  * the stacks that it was seen in. docs/json.md says what the keys mean. */
 #include "export/source.h"
 #include "export/spool.h"
+#include "profile/identity.h"
 
 #include "base/err.h"
 
@@ -22,7 +23,10 @@ static void write_heading(struct writing *w, const struct profile *profile)
     json_kv_text(j, "format", "pyrometer-profile");
     json_kv_u64(j, "version", 1);
     json_kv_text(j, "exporter", "pyrometer " PYROMETER_VERSION);
-    export_run_json(j, profile);
+    json_key(j, "run");
+    json_object_begin(j);
+    profile_identity_json(j, profile);
+    json_object_end(j);
     json_kv_text(j, "metric", weights->metric->name);
     json_kv_text(j, "unit", weights->metric->unit);
     json_kv_real(j, "scale", weights->metric->scale);
@@ -92,17 +96,19 @@ static int write_stacks(struct writing *w)
     return r;
 }
 
-static int write_sample(void *ctx, uint32_t stack, struct analysis_weight weight)
+static int write_records(void *ctx, const struct export_record *records, size_t n)
 {
     struct writing *w = ctx;
-    buf_puts(&w->buf, w->first ? "[" : ",[");
-    w->first = false;
-    export_put_u64(&w->buf, stack);
-    buf_put_u8(&w->buf, ',');
-    export_put_u64(&w->buf, weight.samples);
-    buf_put_u8(&w->buf, ',');
-    export_put_u64(&w->buf, weight.weight);
-    buf_put_u8(&w->buf, ']');
+    for (size_t i = 0; i < n; i++) {
+        buf_puts(&w->buf, w->first ? "[" : ",[");
+        w->first = false;
+        export_put_u64(&w->buf, records[i].stack);
+        buf_put_u8(&w->buf, ',');
+        export_put_u64(&w->buf, records[i].weight.samples);
+        buf_put_u8(&w->buf, ',');
+        export_put_u64(&w->buf, records[i].weight.weight);
+        buf_put_u8(&w->buf, ']');
+    }
     return export_drain(&w->buf, w->out, false);
 }
 
@@ -119,7 +125,7 @@ static int write_thread(struct writing *w, uint32_t thread)
     json_key(j, "samples");
     json_array_begin(j);
     w->first = true;
-    int r = export_spool_each_stack(w->spool, thread, write_sample, w);
+    int r = export_spool_each_stack(w->spool, thread, write_records, w);
     if (r == 0)
         r = export_drain(&w->buf, w->out, true);
     json_array_end(j);

@@ -57,7 +57,7 @@ struct writing {
     struct export_sites sites;
     struct export_spool *spool;
     struct export_gzip *gzip;
-    struct export_path path;
+    struct export_paths paths;
     struct buf buf;                   /* towards the compressor */
     struct buf message, inner;        /* under construction */
     struct buf labels;                /* of the current thread, complete fields */
@@ -164,21 +164,32 @@ static int put_strings(struct writing *w)
 
 /* --- samples --- */
 
-static int put_sample(void *ctx, uint32_t stack, struct analysis_weight weight)
+static void put_sample(struct writing *w, const uint32_t *id, size_t len,
+                       struct analysis_weight weight)
 {
-    struct writing *w = ctx;
-    export_path_fill(&w->path, stack);
-    if (!w->path.len)
-        w->path.id[w->path.len++] = (uint32_t)w->sites.site.len; /* "<no Python frame>" */
-    for (size_t i = 0; i < w->path.len; i++)
-        buf_put_varint(&w->inner, (uint64_t)w->path.id[i] + 1);
+    for (size_t i = 0; i < len; i++)
+        buf_put_varint(&w->inner, (uint64_t)id[i] + 1);
     put_message(&w->message, SAMPLE_LOCATION_ID, &w->inner);
     buf_put_varint(&w->inner, weight.samples);
     buf_put_varint(&w->inner, weight.weight);
     put_message(&w->message, SAMPLE_VALUE, &w->inner);
     buf_append(&w->message, w->labels.data, w->labels.len);
     put_message(&w->buf, PROFILE_SAMPLE, &w->message);
-    return drain(w, false);
+}
+
+static int put_records(void *ctx, const struct export_record *records, size_t n)
+{
+    struct writing *w = ctx;
+    int r = 0;
+    for (size_t from = 0; r == 0 && from < n; from += EXPORT_PATHS) {
+        size_t some = min_u64(n - from, EXPORT_PATHS);
+        export_paths_fill(&w->paths, records + from, some);
+        for (size_t i = 0; i < some; i++)
+            put_sample(w, export_paths_ids(&w->paths, i), w->paths.len[i],
+                       records[from + i].weight);
+        r = drain(w, false);
+    }
+    return r;
 }
 
 static int make_labels(struct writing *w, uint32_t thread)
@@ -214,7 +225,7 @@ static int put_samples(struct writing *w)
             continue;
         r = make_labels(w, i);
         if (r == 0)
-            r = export_spool_each_stack(w->spool, i, put_sample, w);
+            r = export_spool_each_stack(w->spool, i, put_records, w);
     }
     return r;
 }
@@ -316,7 +327,7 @@ static void release(struct writing *w)
     export_gzip_free(w->gzip);
     export_spool_free(w->spool);
     export_sites_release(&w->sites);
-    export_path_release(&w->path);
+    export_paths_release(&w->paths);
     buf_release(&w->buf);
     buf_release(&w->message);
     buf_release(&w->inner);
@@ -342,7 +353,7 @@ int export_pprof_write(const struct profile *profile, const struct export_option
     buf_init(&w.labels, EXPORT_BUF_MAX);
     r = export_sites_init(&source.rows, &w.sites);
     if (r == 0)
-        r = export_path_init(&w.path, w.t, w.sites.node_site);
+        r = export_paths_init(&w.paths, w.t, w.sites.node_site, (uint32_t)w.sites.site.len);
     if (r == 0)
         r = export_spool_new(profile, &source.query, &w.spool);
     if (r == 0)

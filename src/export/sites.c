@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/idxmap.h"
+#include "base/large.h"
 
 static int add_node(struct export_sites *s, struct idxmap *map, uint32_t row, uint32_t line,
                     uint32_t *ret_site)
@@ -24,7 +25,7 @@ static int add_node(struct export_sites *s, struct idxmap *map, uint32_t row, ui
 int export_sites_init(const struct analysis_rows *rows, struct export_sites *ret)
 {
     const struct profile_tables *t = profile_tables(rows->weights->profile);
-    struct export_sites s = {.node_site = calloc(t->node_count + 1, sizeof *s.node_site)};
+    struct export_sites s = {.node_site = large_calloc(t->node_count + 1, sizeof *s.node_site)};
     struct idxmap map = {0};
     int r = s.node_site ? 0 : E_NOMEM;
     for (size_t i = 1; r == 0 && i < t->node_count; i++) {

@@ -6,7 +6,6 @@
 #include "base/utf8.h"
 
 #include <errno.h>
-#include <time.h>
 
 int export_source_init(const struct profile *profile, const struct analysis_query *query,
                        enum analysis_by by, struct export_source *ret)
@@ -60,30 +59,6 @@ void export_thread_name(const struct profile_tables *t, uint32_t thread, struct 
         processes += analysis_process_is_known(t, i);
     if (processes > 1)
         buf_printf(out, " [pid %u]", t->processes[th->process].pid);
-}
-
-void export_run_json(struct json *j, const struct profile *profile)
-{
-    const struct format_file_header *h = &profile_summary(profile)->header;
-    char id[2 * sizeof h->run_id + 1], created[32] = "";
-    for (size_t i = 0; i < sizeof h->run_id; i++)
-        snprintf(id + 2 * i, 3, "%02x", h->run_id[i]);
-    time_t seconds = (time_t)(h->created_ns / NS_PER_SEC);
-    struct tm tm;
-    if (gmtime_r(&seconds, &tm))
-        strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    const char *command = profile_meta_value(profile, "command");
-    json_key(j, "run");
-    json_object_begin(j);
-    json_kv_text(j, "id", id);
-    json_kv_text(j, "path", profile_path(profile));
-    json_key(j, "command");
-    if (command)
-        json_text(j, command);
-    else
-        json_null(j);
-    json_kv_text(j, "created", created);
-    json_object_end(j);
 }
 
 void export_put_u64(struct buf *b, uint64_t v)

@@ -35,9 +35,6 @@ int export_drain(struct buf *b, FILE *out, bool all);
  * has several processes. Text goes to `out`, which is cleared first. */
 void export_thread_name(const struct profile_tables *t, uint32_t thread, struct buf *out);
 
-/* The run as a JSON object: id, path, command, created. */
-void export_run_json(struct json *j, const struct profile *profile);
-
 void export_put_u64(struct buf *b, uint64_t v);
 
 /* The metric's integer in its unit: ns as seconds without useless zeros, all else as it is. */

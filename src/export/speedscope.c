@@ -25,7 +25,7 @@ struct writing {
     FILE *out;
     struct json json;
     struct buf buf;
-    struct export_path path;
+    struct export_paths paths;
     bool first;
 };
 
@@ -68,22 +68,17 @@ static void write_frames(struct writing *w)
     json_object_end(j);
 }
 
-static int write_stack(void *ctx, uint32_t stack, struct analysis_weight weight ATTR_UNUSED)
+static int write_stack(struct writing *w, const uint32_t *id, size_t len)
 {
-    struct writing *w = ctx;
-    struct export_path *path = &w->path;
-    export_path_fill(path, stack);
-    if (!path->len)
-        path->id[path->len++] = (uint32_t)w->source->rows.count;
-    if (!buf_reserve(&w->buf, (path->len + 2) * sizeof w->frame->text))
+    if (!buf_reserve(&w->buf, (len + 2) * sizeof w->frame->text))
         return buf_error(&w->buf);
     uint8_t *at = w->buf.data + w->buf.len;
     if (!w->first)
         *at++ = ',';
     w->first = false;
     uint8_t *bracket = at;
-    for (size_t i = path->len; i-- > 0;) {
-        const struct frame_text *frame = &w->frame[path->id[i]];
+    for (size_t i = len; i-- > 0;) {
+        const struct frame_text *frame = &w->frame[id[i]];
         memcpy(at, frame->text, sizeof frame->text);
         at += frame->len;
     }
@@ -93,19 +88,33 @@ static int write_stack(void *ctx, uint32_t stack, struct analysis_weight weight 
     return export_drain(&w->buf, w->out, false);
 }
 
-static int write_weight(void *ctx, uint32_t stack ATTR_UNUSED, struct analysis_weight weight)
+static int write_stacks(void *ctx, const struct export_record *records, size_t n)
 {
     struct writing *w = ctx;
-    if (!w->first)
-        buf_put_u8(&w->buf, ',');
-    w->first = false;
-    export_put_weight(&w->buf, w->source->query.metric, weight.weight);
+    int r = 0;
+    for (size_t from = 0; r == 0 && from < n; from += EXPORT_PATHS) {
+        size_t some = min_u64(n - from, EXPORT_PATHS);
+        export_paths_fill(&w->paths, records + from, some);
+        for (size_t i = 0; r == 0 && i < some; i++)
+            r = write_stack(w, export_paths_ids(&w->paths, i), w->paths.len[i]);
+    }
+    return r;
+}
+
+static int write_weights(void *ctx, const struct export_record *records, size_t n)
+{
+    struct writing *w = ctx;
+    for (size_t i = 0; i < n; i++) {
+        if (!w->first)
+            buf_put_u8(&w->buf, ',');
+        w->first = false;
+        export_put_weight(&w->buf, w->source->query.metric, records[i].weight.weight);
+    }
     return export_drain(&w->buf, w->out, false);
 }
 
 /* One of the two lists. Between begin and end the stream is ours: the JSON writer keeps nothing. */
-static int write_list(struct writing *w, const char *key, uint32_t thread,
-                      int (*fn)(void *, uint32_t, struct analysis_weight))
+static int write_list(struct writing *w, const char *key, uint32_t thread, export_spool_fn *fn)
 {
     json_key(&w->json, key);
     json_array_begin(&w->json);
@@ -131,9 +140,9 @@ static int write_thread(struct writing *w, uint32_t thread)
     json_kv_u64(j, "startValue", 0);
     json_kv_real(j, "endValue",
                  (double)export_spool_total(w->spool, thread).weight * metric->scale);
-    int r = write_list(w, "samples", thread, write_stack);
+    int r = write_list(w, "samples", thread, write_stacks);
     if (r == 0)
-        r = write_list(w, "weights", thread, write_weight);
+        r = write_list(w, "weights", thread, write_weights);
     json_object_end(j);
     return r;
 }
@@ -192,13 +201,15 @@ int export_speedscope_write(const struct profile *profile, const struct export_o
     struct writing w = {.t = profile_tables(profile), .source = &source, .out = out};
     buf_init(&w.buf, EXPORT_BUF_MAX);
     w.frame = calloc(source.rows.count + 1, sizeof *w.frame);
-    r = w.frame ? export_path_init(&w.path, w.t, source.rows.node_row) : E_NOMEM;
+    r = w.frame
+            ? export_paths_init(&w.paths, w.t, source.rows.node_row, (uint32_t)source.rows.count)
+            : E_NOMEM;
     if (r == 0)
         r = export_spool_new(profile, &source.query, &w.spool);
     if (r == 0)
         r = write_all(&w, profile);
     export_spool_free(w.spool);
-    export_path_release(&w.path);
+    export_paths_release(&w.paths);
     buf_release(&w.buf);
     free(w.frame);
     export_source_release(&source);

@@ -4,21 +4,27 @@
 
 #include "analysis/stream.h"
 #include "base/err.h"
+#include "base/large.h"
 #include "base/vec.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-enum { BLOCK_RECORDS = 1024 };
+enum {
+    BLOCK_RECORDS = 1024,
+    WORD_BITS = 64,
+    PREFETCH_AHEAD = 12, /* sums are met in no order: each is asked for before its turn */
+};
 
-struct record {
+/* As it is kept. */
+struct packed {
     uint64_t weight;
     uint32_t samples;
     uint32_t stack;
 };
 
 struct lane {
-    struct record *block; /* owned; BLOCK_RECORDS places; NULL until the first record */
+    struct packed *block; /* owned; BLOCK_RECORDS places; NULL until the first record */
     size_t used;
     uint64_t count; /* in all */
     struct analysis_weight total;
@@ -32,7 +38,8 @@ struct export_spool {
     FILE *file; /* NULL until a block is full */
     uint64_t file_bytes;
     struct analysis_weight *sums; /* for each_stack: by node, zero between calls */
-    VEC(uint32_t) touched;
+    uint64_t *seen;               /* a bit for each node that has a sum, zero between calls */
+    size_t first_word, end_word;  /* of `seen`: bits are between these only */
 };
 
 static int write_block(struct export_spool *s, struct lane *lane)
@@ -50,17 +57,18 @@ static int write_block(struct export_spool *s, struct lane *lane)
     return 0;
 }
 
-static int on_run(void *ctx, const struct record_sample *run, struct analysis_weight weight)
+static int on_run(void *ctx, const struct analysis_run *run)
 {
     struct export_spool *s = ctx;
+    struct analysis_weight weight = run->weight;
     struct lane *lane = &s->lanes[run->thread];
     if (!weight.samples && !weight.weight)
         return 0;
     analysis_weight_add(&lane->total, weight);
-    struct record *last = lane->used ? &lane->block[lane->used - 1] : NULL;
-    if (last && last->stack == run->stack && last->samples <= UINT32_MAX - run->count) {
+    struct packed *last = lane->used ? &lane->block[lane->used - 1] : NULL;
+    if (last && last->stack == run->stack && last->samples <= UINT32_MAX - weight.samples) {
         last->weight += weight.weight;
-        last->samples += run->count;
+        last->samples += (uint32_t)weight.samples;
         return 0;
     }
     if (!lane->block && !(lane->block = malloc(BLOCK_RECORDS * sizeof *lane->block)))
@@ -68,7 +76,8 @@ static int on_run(void *ctx, const struct record_sample *run, struct analysis_we
     int r = lane->used == BLOCK_RECORDS ? write_block(s, lane) : 0;
     if (r < 0)
         return r;
-    lane->block[lane->used++] = (struct record){weight.weight, run->count, run->stack};
+    lane->block[lane->used++] =
+        (struct packed){weight.weight, (uint32_t)weight.samples, run->stack};
     lane->count++;
     return 0;
 }
@@ -104,7 +113,7 @@ void export_spool_free(struct export_spool *s)
     }
     free(s->lanes);
     free(s->sums);
-    vec_release(&s->touched);
+    free(s->seen);
     if (s->file)
         fclose(s->file);
     free(s);
@@ -120,21 +129,18 @@ struct analysis_weight export_spool_total(const struct export_spool *s, uint32_t
     return s->lanes[thread].total;
 }
 
-static int push_block(const struct record *block, size_t n,
-                      int (*fn)(void *, uint32_t, struct analysis_weight), void *ctx)
+static int push_block(const struct packed *block, size_t n, export_spool_fn *fn, void *ctx)
 {
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = fn(ctx, block[i].stack, (struct analysis_weight){block[i].weight, block[i].samples});
-    return r;
+    struct export_record records[BLOCK_RECORDS];
+    for (size_t i = 0; i < n; i++)
+        records[i] = (struct export_record){block[i].stack, {block[i].weight, block[i].samples}};
+    return n ? fn(ctx, records, n) : 0;
 }
 
-int export_spool_each(struct export_spool *s, uint32_t thread,
-                      int (*fn)(void *ctx, uint32_t stack, struct analysis_weight weight),
-                      void *ctx)
+int export_spool_each(struct export_spool *s, uint32_t thread, export_spool_fn *fn, void *ctx)
 {
     const struct lane *lane = &s->lanes[thread];
-    _cleanup_free_ struct record *block = NULL;
+    _cleanup_free_ struct packed *block = NULL;
     if (lane->written.len && !(block = malloc(BLOCK_RECORDS * sizeof *block)))
         return E_NOMEM;
     int r = 0;
@@ -148,40 +154,54 @@ int export_spool_each(struct export_spool *s, uint32_t thread,
     return r ? r : push_block(lane->block, lane->used, fn, ctx);
 }
 
-static int add_up(void *ctx, uint32_t stack, struct analysis_weight weight)
+static int add_up(void *ctx, const struct export_record *records, size_t n)
 {
     struct export_spool *s = ctx;
-    if (!s->sums[stack].samples && !s->sums[stack].weight) {
-        uint32_t *slot = vec_push(&s->touched);
-        if (!slot)
-            return E_NOMEM;
-        *slot = stack;
+    for (size_t i = 0; i < n; i++) {
+        if (i + PREFETCH_AHEAD < n)
+            __builtin_prefetch(&s->sums[records[i + PREFETCH_AHEAD].stack], 1);
+        uint32_t stack = records[i].stack;
+        size_t word = stack / WORD_BITS;
+        analysis_weight_add(&s->sums[stack], records[i].weight);
+        s->seen[word] |= (uint64_t)1 << stack % WORD_BITS;
+        s->first_word = min_u64(s->first_word, word);
+        s->end_word = max_u64(s->end_word, word + 1);
     }
-    analysis_weight_add(&s->sums[stack], weight);
     return 0;
 }
 
-static int compare_ids(const void *a, const void *b)
+/* The sums of the nodes of one word of `seen`, which become zero. */
+static size_t take_word(struct export_spool *s, size_t word, struct export_record *to)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
+    size_t n = 0;
+    for (uint64_t bits = s->seen[word]; bits; bits &= bits - 1) {
+        size_t stack = word * WORD_BITS + (unsigned)__builtin_ctzll(bits);
+        to[n++] = (struct export_record){(uint32_t)stack, s->sums[stack]};
+        s->sums[stack] = (struct analysis_weight){0};
+    }
+    s->seen[word] = 0;
+    return n;
 }
 
-int export_spool_each_stack(struct export_spool *s, uint32_t thread,
-                            int (*fn)(void *ctx, uint32_t stack, struct analysis_weight weight),
-                            void *ctx)
+int export_spool_each_stack(struct export_spool *s, uint32_t thread, export_spool_fn *fn, void *ctx)
 {
-    if (!s->sums && !(s->sums = calloc(s->node_count + 1, sizeof *s->sums)))
+    size_t words = s->node_count / WORD_BITS + 1;
+    if (!s->sums)
+        s->sums = large_calloc(s->node_count + 1, sizeof *s->sums);
+    if (!s->seen)
+        s->seen = calloc(words, sizeof *s->seen);
+    if (!s->sums || !s->seen)
         return E_NOMEM;
-    s->touched.len = 0;
+    s->first_word = words;
+    s->end_word = 0;
     int r = export_spool_each(s, thread, add_up, s);
-    if (s->touched.len)
-        qsort(s->touched.data, s->touched.len, sizeof *s->touched.data, compare_ids);
-    for (size_t i = 0; i < s->touched.len; i++) {
-        struct analysis_weight *sum = &s->sums[s->touched.data[i]];
-        if (r == 0)
-            r = fn(ctx, s->touched.data[i], *sum);
-        *sum = (struct analysis_weight){0};
+    struct export_record records[BLOCK_RECORDS];
+    size_t n = 0;
+    for (size_t word = s->first_word; word < s->end_word; word++) {
+        n += take_word(s, word, records + n);
+        if (r == 0 && n > BLOCK_RECORDS - WORD_BITS)
+            r = fn(ctx, records, n);
+        n = n > BLOCK_RECORDS - WORD_BITS ? 0 : n;
     }
-    return r;
+    return r || !n ? r : fn(ctx, records, n);
 }

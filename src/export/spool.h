@@ -10,6 +10,12 @@
 
 struct export_spool;
 
+/* Samples in one stack. */
+struct export_record {
+    uint32_t stack;
+    struct analysis_weight weight;
+};
+
 /* One pass over the samples. E_NOSPACE, E_IO, … if the temporary file cannot be written. */
 int export_spool_new(const struct profile *profile, const struct analysis_query *query,
                      struct export_spool **ret);
@@ -22,15 +28,14 @@ uint64_t export_spool_count(const struct export_spool *s, uint32_t thread);
 /* What a thread carries in all. */
 struct analysis_weight export_spool_total(const struct export_spool *s, uint32_t thread);
 
-/* Pushes a thread's records; what the callback returns non-zero stops and is returned. */
-int export_spool_each(struct export_spool *s, uint32_t thread,
-                      int (*fn)(void *ctx, uint32_t stack, struct analysis_weight weight),
-                      void *ctx);
+/* Pushes a thread's records, some at a time; what the callback returns non-zero stops and is
+ * returned. */
+typedef int export_spool_fn(void *ctx, const struct export_record *records, size_t n);
+int export_spool_each(struct export_spool *s, uint32_t thread, export_spool_fn *fn, void *ctx);
 
 /* The thread's records added up by stack, in the order of stack ids: one pass, O(stacks) memory,
  * shared by all threads. Stacks of the thread without records are not pushed. */
-int export_spool_each_stack(struct export_spool *s, uint32_t thread,
-                            int (*fn)(void *ctx, uint32_t stack, struct analysis_weight weight),
+int export_spool_each_stack(struct export_spool *s, uint32_t thread, export_spool_fn *fn,
                             void *ctx);
 
 #endif

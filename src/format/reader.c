@@ -11,6 +11,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+/* Pages are this large or a multiple; a range that does not begin on one is refused, no harm done. */
+enum { PAGE_BYTES = 4096 };
+
 struct format_reader {
     const uint8_t *data;
     size_t len;
@@ -208,8 +211,21 @@ const struct format_chunk *format_reader_chunk(const struct format_reader *r, si
     return &r->chunks.data[index];
 }
 
-int format_reader_visit_chunk(const struct format_reader *r, size_t index,
-                              const struct format_visitor *visitor, void *ctx)
+/* Samples that have been read are rarely wanted again soon: their pages need not stay mapped, so that
+ * what a reader occupies does not grow with the file. The system still has them cached. */
+static void forget(const struct format_reader *r, const struct format_chunk *c)
+{
+    if (!r->mapped || c->kind != FORMAT_CHUNK_SAMPLES)
+        return;
+    uintptr_t from = (uintptr_t)r->data + c->offset, to = from + c->stored_bytes;
+    from = (from + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    to = to / PAGE_BYTES * PAGE_BYTES;
+    if (from < to)
+        madvise((void *)from, to - from, MADV_DONTNEED); /* a hint: it may fail */
+}
+
+static int visit_chunk(const struct format_reader *r, size_t index,
+                       const struct format_visitor *visitor, void *ctx)
 {
     const struct format_chunk *c = &r->chunks.data[index];
     struct format_chunk_header h;
@@ -229,6 +245,14 @@ int format_reader_visit_chunk(const struct format_reader *r, size_t index,
         return E_NOMEM;
     int rc = decompress(raw, h.raw_bytes, stored, h.stored_bytes);
     return rc < 0 ? rc : codec_visit(h.kind, raw, h.raw_bytes, h.records, visitor, ctx);
+}
+
+int format_reader_visit_chunk(const struct format_reader *r, size_t index,
+                              const struct format_visitor *visitor, void *ctx)
+{
+    int rc = visit_chunk(r, index, visitor, ctx);
+    forget(r, &r->chunks.data[index]);
+    return rc;
 }
 
 static bool wanted(unsigned kind, const struct format_visitor *v)

@@ -212,7 +212,7 @@ static void make_id(const struct import *im, uint8_t id[16])
     size_t part = im->len / 4 + 1;
     for (size_t i = 0; i < 4; i++) {
         size_t from = min_u64(i * part, im->len), to = min_u64(from + part, im->len);
-        uint32_t hash = hash_bytes(im->data + from, to - from);
+        uint32_t hash = hash_long(im->data + from, to - from);
         memcpy(id + 4 * i, &hash, 4);
     }
 }

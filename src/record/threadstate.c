@@ -66,27 +66,55 @@ bool threadstate_slept(struct threadstate *s)
     return slept;
 }
 
-/* Without `syscall`: the letter after the command name, which may itself hold any character. */
-static unsigned state_from_letter(const struct threadstate *s)
+/* The letter stands behind the command's name, which may itself hold any character. */
+static char read_letter(int stat_fd)
 {
     char text[512];
-    if (!read_again(s->stat_fd, text, sizeof text))
-        return RECORD_ON_CPU;
+    if (!read_again(stat_fd, text, sizeof text))
+        return 0;
     const char *p = strrchr(text, ')');
-    return p && p[1] == ' ' && p[2] != 'R' ? 0 : RECORD_ON_CPU;
+    return p && p[1] == ' ' ? p[2] : 0;
+}
+
+char threadstate_letter(pid_t pid, uint32_t tid)
+{
+    int fd = open_task_file(pid, tid, "stat");
+    char letter = read_letter(fd);
+    if (fd >= 0)
+        close(fd);
+    return letter;
+}
+
+enum threadstate_verdict threadstate_blocked_in(const struct threadstate *s,
+                                                struct threadstate_call *ret)
+{
+    char text[192], *end;
+    if (!read_again(s->syscall_fd, text, sizeof text))
+        return THREADSTATE_UNKNOWN;
+    if (text[0] == 'r') /* "running" */
+        return THREADSTATE_RUNNING;
+    ret->number = strtol(text, &end, 10);
+    ret->word = strtoull(end, NULL, 16);
+    return THREADSTATE_BLOCKED;
+}
+
+bool threadstate_waits_gil(const struct threadstate_call *call, uint64_t gil_begin,
+                           uint64_t gil_end)
+{
+    return call->number == SYS_futex && call->word >= gil_begin && call->word < gil_end;
 }
 
 unsigned threadstate_read(struct threadstate *s, uint64_t gil_begin, uint64_t gil_end)
 {
-    char text[192];
-    if (!read_again(s->syscall_fd, text, sizeof text))
-        return state_from_letter(s);
-    if (text[0] == 'r') /* "running" */
+    struct threadstate_call call;
+    switch (threadstate_blocked_in(s, &call)) {
+    case THREADSTATE_RUNNING:
         return RECORD_ON_CPU;
-    char *end;
-    long number = strtol(text, &end, 10);
-    if (number != SYS_futex || gil_begin == gil_end)
-        return 0;
-    uint64_t word = strtoull(end, NULL, 16); /* what it waits on */
-    return word >= gil_begin && word < gil_end ? RECORD_WAITS_GIL : 0;
+    case THREADSTATE_BLOCKED:
+        return threadstate_waits_gil(&call, gil_begin, gil_end) ? RECORD_WAITS_GIL : 0;
+    default: {
+        char letter = read_letter(s->stat_fd);
+        return letter && letter != 'R' ? 0 : RECORD_ON_CPU;
+    }
+    }
 }

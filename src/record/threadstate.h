@@ -1,4 +1,4 @@
-/* What the kernel says a thread is doing: running, or blocked and where. Inside src/record.
+/* What the kernel says a thread is doing: running, or blocked and where.
  *
  * Two small files of /proc stay open per thread: `syscall` says "running" or names the system call a
  * thread is blocked in, arguments included, which is how a wait for the GIL is recognised;
@@ -27,5 +27,24 @@ bool threadstate_slept(struct threadstate *s);
 /* RECORD_ON_CPU, RECORD_WAITS_GIL or 0 (blocked elsewhere). gil_begin..gil_end: address range of the
  * GIL's lock, or 0, 0. */
 unsigned threadstate_read(struct threadstate *s, uint64_t gil_begin, uint64_t gil_end);
+
+/* What a thread is blocked in. */
+struct threadstate_call {
+    long number;   /* of the system call; negative: in none that could be named */
+    uint64_t word; /* its first argument; for a futex, what it waits on */
+};
+
+enum threadstate_verdict { THREADSTATE_UNKNOWN, THREADSTATE_RUNNING, THREADSTATE_BLOCKED };
+
+/* The same, in detail. `ret` is written only if it is blocked. */
+enum threadstate_verdict threadstate_blocked_in(const struct threadstate *s,
+                                                struct threadstate_call *ret);
+
+/* Does a thread that is blocked so wait for the GIL, whose lock is at gil_begin..gil_end? */
+bool threadstate_waits_gil(const struct threadstate_call *call, uint64_t gil_begin,
+                           uint64_t gil_end);
+
+/* The letter that ps shows for a thread; 0 if it is not there any more. */
+char threadstate_letter(pid_t pid, uint32_t tid);
 
 #endif

@@ -245,8 +245,8 @@ static void json_facts(struct printer *p, bool too_short)
 
 static void heading_side(struct printer *p, const char *which, const struct analysis_weights *w)
 {
-    char id[VIEW_RUN_ID_SIZE];
-    view_run_id(w->profile, id);
+    char id[PROFILE_ID_SIZE];
+    profile_id_text(w->profile, id);
     buf_clear(&p->text);
     view_run_command(w->profile, &p->text);
     view_emit_line(&p->emit, "%-6s  run %.8s  %s in %s samples  %s", which, id,

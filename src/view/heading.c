@@ -52,8 +52,8 @@ void view_heading_facts(struct json *j, const struct analysis_weights *w)
 
 void view_heading_run(struct view_emit *e, const struct profile *profile)
 {
-    char id[VIEW_RUN_ID_SIZE];
-    view_run_id(profile, id);
+    char id[PROFILE_ID_SIZE];
+    profile_id_text(profile, id);
     struct buf command;
     buf_init(&command, TEXT_MAX);
     view_run_command(profile, &command);

@@ -174,9 +174,9 @@ static void run_text(struct view_emit *e, const struct view_info *info, struct b
     const struct profile *p = info->profile;
     const struct profile_tables *t = profile_tables(p);
     const struct format_summary *s = profile_summary(p);
-    char id[VIEW_RUN_ID_SIZE], created[VIEW_RUN_TIME_SIZE];
-    view_run_id(p, id);
-    view_run_created(p, created);
+    char id[PROFILE_ID_SIZE], created[PROFILE_TIME_SIZE];
+    profile_id_text(p, id);
+    profile_created_text(p, created);
     fact(e, "run", id);
     buf_clear(line);
     view_text_escape(line, profile_path(p), strlen(profile_path(p)));

@@ -5,29 +5,12 @@
 #include "view/text.h"
 #include "view/units.h"
 
-#include <time.h>
-
 enum { VERSIONS_MAX = 16 };
-
-void view_run_id(const struct profile *p, char ret[VIEW_RUN_ID_SIZE])
-{
-    const uint8_t *id = profile_summary(p)->header.run_id;
-    for (size_t i = 0; i < 16; i++)
-        snprintf(ret + 2 * i, 3, "%02x", id[i]);
-}
-
-void view_run_created(const struct profile *p, char ret[VIEW_RUN_TIME_SIZE])
-{
-    time_t seconds = (time_t)(profile_summary(p)->header.created_ns / NS_PER_SEC);
-    struct tm tm;
-    if (!gmtime_r(&seconds, &tm) || !strftime(ret, VIEW_RUN_TIME_SIZE, "%Y-%m-%dT%H:%M:%SZ", &tm))
-        ret[0] = '\0';
-}
 
 void view_run_day(const struct profile *p, struct buf *out)
 {
-    char created[VIEW_RUN_TIME_SIZE] = "";
-    view_run_created(p, created);
+    char created[PROFILE_TIME_SIZE] = "";
+    profile_created_text(p, created);
     if (profile_summary(p)->header.created_ns && strlen(created) >= 16 && created[10] == 'T')
         buf_printf(out, "%.10s %.5s UTC", created, created + 11);
 }
@@ -120,20 +103,9 @@ static void pythons_json(struct json *j, const struct profile_tables *t)
 
 void view_run_json(struct json *j, const struct profile *p)
 {
-    char id[VIEW_RUN_ID_SIZE], created[VIEW_RUN_TIME_SIZE];
-    view_run_id(p, id);
-    view_run_created(p, created);
-    const char *command = profile_meta_value(p, "command");
     json_key(j, "run");
     json_object_begin(j);
-    json_kv_text(j, "id", id);
-    json_kv_text(j, "path", profile_path(p));
-    json_key(j, "command");
-    if (command)
-        json_text(j, command);
-    else
-        json_null(j);
-    json_kv_text(j, "created", created);
+    profile_identity_json(j, p);
     pythons_json(j, profile_tables(p));
     stat_real(j, p, "elapsed_seconds", RECORD_STAT_ELAPSED_NS, (double)NS_PER_SEC);
     stat_real(j, p, "user_seconds", RECORD_STAT_USER_NS, (double)NS_PER_SEC);

@@ -5,15 +5,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
-#include "profile/profile.h"
-
-enum { VIEW_RUN_ID_SIZE = 33, VIEW_RUN_TIME_SIZE = 32 };
-
-/* The run's id as 32 hexadecimal digits. */
-void view_run_id(const struct profile *p, char ret[VIEW_RUN_ID_SIZE]);
-
-/* When the recording began, as ISO 8601 in UTC. */
-void view_run_created(const struct profile *p, char ret[VIEW_RUN_TIME_SIZE]);
+#include "profile/identity.h"
 
 /* The same for people: "2026-11-15 09:30 UTC"; nothing is appended where it is not known. */
 void view_run_day(const struct profile *p, struct buf *out);

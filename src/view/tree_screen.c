@@ -4,6 +4,7 @@
 #include "view/tree_screen.h"
 
 #include "base/err.h"
+#include "profile/identity.h"
 #include "view/heading.h"
 #include "view/run.h"
 #include "view/text.h"
@@ -181,8 +182,8 @@ static void draw_line(struct browser *b, size_t row, struct tree_line line, bool
 static void draw_header(struct browser *b)
 {
     const struct analysis_weights *w = &b->now.tree->weights;
-    char id[VIEW_RUN_ID_SIZE];
-    view_run_id(b->profile, id);
+    char id[PROFILE_ID_SIZE];
+    profile_id_text(b->profile, id);
     buf_clear(&b->text);
     buf_printf(&b->text, "%s %s  %s  by %s  run %.8s  ", w->metric->name,
                view_weight_text(w->metric, w->total.weight).text,

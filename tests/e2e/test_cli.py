@@ -33,9 +33,9 @@ def man(page):
 def options_of_source(command):
     """{long name: (letter, shape)} of the option table in the command's file, shared rows included."""
     source = (ROOT / "src/cmd" / (command + ".c")).read_text(encoding="utf-8")
-    if "CMD_QUERY_OPTIONS(" in source:
-        shared = (ROOT / "src/cmd/load.h").read_text(encoding="utf-8")
-        source += re.search(r"#define CMD_QUERY_OPTIONS\(.*?(?<!\\)\n", shared, re.S).group()
+    shared = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src/cmd").glob("*.h")))
+    for name in sorted(set(re.findall(r"\bCMD_[A-Z_]+(?=\(&)", source))):
+        source += re.search(r"#define %s\(.*?(?<!\\)\n" % name, shared, re.S).group()
     return {name: (letter, SHAPE[kind]) for name, _, letter, kind in OPTION.findall(source)}
 
 
@@ -212,7 +212,7 @@ def test_runs_by_name(recording):
     for run in ("20250101-000000-abc111", "20250102-000000-abc222"):
         shutil.copy(recording.path, runs / (run + ".pyro"))
     for name, run in (("@", "abc222"), ("@~1", "abc111"), ("abc1", "abc111"), ("20250102", "abc222")):
-        assert run in json.loads(pyrometer("verify", "--json", name, check=0).stdout)["run"]
+        assert run in json.loads(pyrometer("verify", "--json", name, check=0).stdout)["run"]["path"]
     assert "fits 2 recordings" in fails("verify", "abc", status=1)
     assert "too far back" in fails("verify", "@~2", status=1)
 
@@ -221,6 +221,7 @@ def test_verify_whole(recording):
     assert ": whole\n" in pyrometer("verify", recording.path, check=0).stdout
     verdict = json.loads(pyrometer("verify", "--json", recording.path, check=0).stdout)
     assert verdict["whole"] and verdict["finished"] and verdict["samples"] > 0
+    assert verdict["run"] == json.loads(pyrometer("info", "--json", recording.path, check=0).stdout)["run"]
     assert verdict["file_bytes"] == os.path.getsize(recording.path)
     # nothing to do, unless a copy is asked for
     assert "nothing to repair" in pyrometer("verify", "--repair", recording.path, check=0).stdout

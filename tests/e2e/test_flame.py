@@ -545,3 +545,19 @@ def test_dark_and_print(browser, known, tmp_path):
     pdf = browser.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
     assert len(pdf["data"]) > 1000
     browser.quiet()
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "<", "\u202e"])
+@pytest.mark.parametrize("suffix", [".svg", ".html"])
+def test_names_of_a_megabyte(tmp_path, letter, suffix):
+    """Cut to what can be read, in a file that stays small and well-formed."""
+    long_name = letter * (2**20 // len(letter.encode()))
+    (tmp_path / "long.collapsed").write_text("main;%s;leaf 70\nmain;%s_2 30\n" % (long_name, long_name), encoding="utf-8")
+    out = tmp_path / ("long" + suffix)
+    for mode in ([], ["--bottom-up"], ["--by-line"]):
+        pyrometer("flame", tmp_path / "long.collapsed", "--force", "-o", out, *mode, check=0)
+        assert out.stat().st_size < 20e6
+        text = out.read_text(encoding="utf-8")
+        assert "main" in text
+        if suffix == ".svg":
+            ElementTree.fromstring(text)

@@ -202,6 +202,15 @@ def test_contents(wheel):
         assert any(n.endswith("/share/" + place) for n in names), place
 
 
+def test_licences(wheel):
+    """Ours, and the notices of what is linked in, each with the words that its licence asks for."""
+    with zipfile.ZipFile(wheel) as z:
+        texts = {n.partition(".dist-info/licenses/")[2]: z.read(n).decode() for n in z.namelist() if ".dist-info/licenses/" in n}
+    assert texts["LICENSE"] == (ROOT / "LICENSE").read_text(encoding="utf-8")
+    for library, words in (("zstd", "Redistribution"), ("xxhash", "Redistribution"), ("zlib", "Jean-loup Gailly")):
+        assert words in texts["third-party/%s.txt" % library], library
+
+
 # --- installed ---
 
 

@@ -353,23 +353,24 @@ static void test_sequence_limit(void **state ATTR_UNUSED)
     unmake(&m);
 }
 
-static void test_common(void **state ATTR_UNUSED)
+static void test_shared(void **state ATTR_UNUSED)
 {
     struct made m;
     make(&m, "/srv", ANALYSIS_BY_FUNCTION);
     struct analysis_merged merged;
     assert_int_equal(analysis_merged_init(&m.rows, &merged), 0);
+    assert_int_equal(analysis_merged_index(&merged), 0);
     assert_int_equal(merged.count, 9); /* root, six places, no frame, and the profile's <lost> */
     for (uint32_t a = 0; a < merged.count; a++)
         for (uint32_t b = 0; b < merged.count; b++) {
             uint32_t x = a, y = b;
             while (x != y) {
                 if (x > y)
-                    x = merged.node[x].parent;
+                    x = merged.parent[x];
                 else
-                    y = merged.node[y].parent;
+                    y = merged.parent[y];
             }
-            assert_int_equal(analysis_merged_common(&merged, a, b), x);
+            assert_int_equal(analysis_merged_shared(&merged, a, b), merged.depth[x]);
         }
     analysis_merged_release(&merged);
     unmake(&m);
@@ -393,7 +394,7 @@ int main(void)
         cmocka_unit_test(test_bottom_up), cmocka_unit_test(test_folding),
         cmocka_unit_test(test_by_thread), cmocka_unit_test(test_diff_of_equals),
         cmocka_unit_test(test_sequence),  cmocka_unit_test(test_sequence_limit),
-        cmocka_unit_test(test_common),
+        cmocka_unit_test(test_shared),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

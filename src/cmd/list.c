@@ -1,0 +1,49 @@
+#include "cmd/list.h"
+
+#include "base/err.h"
+#include "cmd/cmd.h"
+#include "cmd/load.h"
+
+enum { TEXT_LIMIT = 30 }; /* rows of a text table when the user does not say */
+
+int cmd_list_make(struct cmd_list_options *options, enum view_format *ret_format,
+                  const regex_t **ret_match)
+{
+    if (options->json && options->csv)
+        return cmd_fail(CMD_USAGE, "--json and --csv are one too many");
+    if (options->min_percent > 100)
+        return cmd_fail(CMD_USAGE, "--min-percent %g: it is between 0 and 100",
+                        options->min_percent);
+    if (options->match) {
+        int status = cmd_regex_compile("--match", options->match, &options->regex);
+        if (status)
+            return status;
+        options->has_regex = true;
+    }
+    *ret_format = options->json ? VIEW_JSON : options->csv ? VIEW_CSV : VIEW_TEXT;
+    *ret_match = options->has_regex ? &options->regex : NULL;
+    return 0;
+}
+
+void cmd_list_release(struct cmd_list_options *options)
+{
+    if (options->has_regex)
+        regfree(&options->regex);
+    options->has_regex = false;
+}
+
+uint64_t cmd_list_limit(const struct cmd_list_options *options, enum view_format format)
+{
+    if (options->has_limit)
+        return options->limit;
+    return format == VIEW_TEXT ? TEXT_LIMIT : 0;
+}
+
+int cmd_list_status(const char *what, int code, bool in_output, int os_errno)
+{
+    if (code == 0)
+        return CMD_OK;
+    if (in_output)
+        return cmd_output_failed(what, code, os_errno);
+    return cmd_fail(CMD_FAILED, "cannot make %s: %s", what, err_text(code));
+}
