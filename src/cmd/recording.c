@@ -92,6 +92,8 @@ int cmd_recording_refused(const struct cmd_recording *r, int code)
                         r->path);
     if (code == E_ISDIR)
         return cmd_fail(CMD_FAILED, "%s is a directory: -o needs the name of a file", r->path);
+    if (code == E_NOAGENT)
+        return cmd_fail(CMD_FAILED, "cannot trace: %s; --sample needs no library", err_text(code));
     return cmd_fail(CMD_FAILED, "cannot write %s: %s", r->path, err_text(code));
 }
 

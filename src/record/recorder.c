@@ -197,7 +197,10 @@ static int begin(struct recorder *r, const struct record_options *o, const char 
     r->rng = r->start_ns ^ (uint64_t)getpid() << 32;
     struct format_writer_options wo = {.force = o->force, .clock_origin_ns = r->start_ns};
     __builtin_memcpy(wo.run_id, o->run_id, sizeof wo.run_id);
-    int rc = format_writer_open(o->path, &wo, &r->writer);
+    /* what may fail first, before a file is made */
+    int rc = o->instruments ? session_new(o->instruments, &r->session) : 0;
+    if (rc == 0)
+        rc = format_writer_open(o->path, &wo, &r->writer);
     if (rc < 0)
         return rc;
     facts_write(r->writer, o, mode);
@@ -217,8 +220,6 @@ static int begin(struct recorder *r, const struct record_options *o, const char 
         rc = sources_new(r->writer, &r->shared.sources);
     if (rc == 0)
         rc = procs_new(&r->shared, r->child, &r->procs);
-    if (rc == 0 && o->instruments)
-        rc = session_new(o->instruments, &r->session);
     if (rc == 0 && o->instruments)
         rc = drain_new(&r->session, &r->drain);
     return rc;

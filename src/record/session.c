@@ -32,7 +32,7 @@ int session_find_agent(char *path, size_t size)
     program[n] = 0;
     char *slash = strrchr(program, '/');
     if (!slash)
-        return E_NOENT;
+        return E_NOAGENT;
     *slash = 0;
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
         char candidate[PATH_MAX + 128], real[PATH_MAX];
@@ -43,7 +43,7 @@ int session_find_agent(char *path, size_t size)
             return 0;
         }
     }
-    return E_NOENT;
+    return E_NOAGENT;
 }
 
 /* Does the time stamp counter run evenly, whatever the processor does? */

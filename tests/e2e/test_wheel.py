@@ -166,7 +166,8 @@ def test_tag_is_honest(wheel, tmp_path):
         binary = z.extract("pyrometer-%s.data/scripts/pyrometer" % version, tmp_path)
         assert "Tag: py3-none-%s\n" % platform in z.read("pyrometer-%s.dist-info/WHEEL" % version).decode() + "\n"
         elf = [n for n in z.namelist() if z.read(n)[:4] == b"\x7fELF"]
-    assert elf == ["pyrometer-%s.data/scripts/pyrometer" % version]
+    assert sorted(elf) == ["pyrometer-%s.data/%s" % (version, name)
+                           for name in ("data/share/pyrometer/libpyrometer-agent.so", "scripts/pyrometer")]
     assert platform == "manylinux_%d_%d_x86_64" % needs_of(binary)
     needed = set(re.findall(r"NEEDED\s+(\S+)", call("objdump", "-p", binary).stdout))
     assert needed <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
@@ -207,7 +208,8 @@ def test_licences(wheel):
     with zipfile.ZipFile(wheel) as z:
         texts = {n.partition(".dist-info/licenses/")[2]: z.read(n).decode() for n in z.namelist() if ".dist-info/licenses/" in n}
     assert texts["LICENSE"] == (ROOT / "LICENSE").read_text(encoding="utf-8")
-    for library, words in (("zstd", "Redistribution"), ("xxhash", "Redistribution"), ("zlib", "Jean-loup Gailly")):
+    for library, words in (("zstd", "Redistribution"), ("xxhash", "Redistribution"), ("zlib", "Jean-loup Gailly"),
+                           ("ncurses", "Free Software Foundation")):
         assert words in texts["third-party/%s.txt" % library], library
 
 
@@ -222,6 +224,9 @@ def test_installed(installed):
     # the binary of the wheel is taken, whatever is in PATH
     said = use(interpreter, dict(env, PATH="/usr/bin:/bin"))
     assert said["version"] in call(folder / "pyrometer", "--version").stdout
+    # and the guest is found from there
+    call(folder / "pyrometer", "run", "--calls", "--quiet", "-o", "calls.pyro", interpreter, "-c", "def f(): pass\nf()\nf()", env=env)
+    assert "f" in call(folder / "pyrometer", "report", "calls.pyro").stdout
 
 
 def test_safe_path(installed):
