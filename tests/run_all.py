@@ -176,11 +176,11 @@ def suite_e2e(options):
 
 
 def suite_tsan(_):
-    """TSan: the writing thread, the only one of ours that shares memory with another."""
+    """TSan: the writing thread and the rings, where threads share memory."""
     if not build("build-tsan", "-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized"):
         yield "build", FAILED, "see above"
         return
-    yield from unit("build-tsan", {"TSAN_OPTIONS": "halt_on_error=1:exitcode=99"}, ["sink_threads"])
+    yield from unit("build-tsan", {"TSAN_OPTIONS": "halt_on_error=1:exitcode=99"}, ["sink_threads", "ring"])
 
 
 def suite_sanitized(options):

@@ -16,7 +16,7 @@ struct session {
     uint64_t start_tick, start_ns; /* read together: where both clocks stood */
 };
 
-/* Where the guest's library is: beside the program, or where it was installed. E_NOAGENT. */
+/* Where the guest's library is: as PYROMETER_AGENT_LIBRARY says, beside the program, or where it was installed. E_NOAGENT. */
 int session_find_agent(char *path, size_t size);
 
 int session_new(uint32_t instruments, struct session *ret);

@@ -1,0 +1,128 @@
+/* The rings, with both of their ends in one process: the guest's own writing side in many threads, the
+ * recorder's draining thread, and what arrives in the file. Meant for ThreadSanitizer, too. */
+#include "agent/guest.h"
+#include "agent/pyver.h"
+#include "base/err.h"
+#include "profile/profile.h"
+#include "record/drain.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { THREADS = 16, CALLS = 100000, CODE = 1 };
+
+static char path[] = "/tmp/pyrometer-ring-XXXXXX";
+
+static unsigned long ident(void)
+{
+    return (unsigned long)pthread_self();
+}
+
+/* What codes.c writes when a code object is met. */
+static void define(uint32_t id, const char *name)
+{
+    struct ring_code code = {.id = id, .name_len = (uint32_t)strlen(name)};
+    const struct guest_piece pieces[] = {{&code, sizeof code}, {name, strlen(name)}};
+    guest_emit_ext(RING_EXT_CODE, pieces, 2);
+}
+
+static void *produce(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < CALLS; i++) {
+        guest_emit(RING_ENTER, CODE);
+        guest_emit(RING_C_ENTER, CODE + 1);
+        guest_emit(RING_C_LEAVE, CODE + 1);
+        guest_emit(RING_LEAVE, CODE);
+    }
+    guest_close_thread();
+    return NULL;
+}
+
+/* A recorder without a program: session, drain, writer. */
+struct rig {
+    struct session session;
+    struct drain *drain;
+    struct record_stats stats;
+    struct threadids threads;
+    struct target_shared shared;
+    struct procs *procs;
+};
+
+static void rig_up(struct rig *r)
+{
+    *r = (struct rig){.session = {.fd = -1}};
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(session_new(RING_CALLS, &r->session), 0);
+    struct format_writer_options options = {.force = true};
+    r->shared = (struct target_shared){.stats = &r->stats, .threads = &r->threads};
+    assert_int_equal(format_writer_open(path, &options, &r->shared.writer), 0);
+    assert_int_equal(target_shared_init(&r->shared), 0);
+    assert_int_equal(procs_new(&r->shared, false, &r->procs), 0);
+    assert_int_equal(drain_new(&r->session, &r->drain), 0);
+    session_export(&r->session);
+    unsetenv("LD_PRELOAD");
+    py.PyThread_get_thread_ident = ident;
+    assert_true(guest_enter());
+    atomic_store(&guest.on, true);
+}
+
+static void rig_down(struct rig *r)
+{
+    drain_stop(r->drain);
+    drain_flush(r->drain, &r->shared, r->procs);
+    assert_int_equal(format_writer_finish(r->shared.writer), 0);
+    drain_free(r->drain);
+    procs_free(r->procs);
+    format_writer_free(r->shared.writer);
+    target_shared_release(&r->shared);
+    threadids_release(&r->threads);
+    session_release(&r->session);
+    atomic_store(&guest.on, false);
+}
+
+static int count(void *ctx, const struct record_calls *calls)
+{
+    *(uint64_t *)ctx += calls->calls;
+    return 0;
+}
+
+static void test_nothing_is_lost(void **state ATTR_UNUSED)
+{
+    struct rig r;
+    pthread_t thread[THREADS];
+    rig_up(&r);
+    define(CODE, "outer");
+    define(CODE + 1, "inner");
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, produce, NULL), 0);
+    for (int i = 0; i < THREADS; i++) {
+        drain_flush(r.drain, &r.shared, r.procs); /* while they write */
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    }
+    guest_close_thread();
+    rig_down(&r);
+    assert_int_equal(r.stats.value[RECORD_STAT_EVENTS_LOST], 0);
+    assert_int_equal(r.stats.value[RECORD_STAT_EVENTS_DAMAGED], 0);
+    struct profile *p = NULL;
+    uint64_t calls = 0;
+    assert_int_equal(profile_load(path, &p), 0);
+    assert_int_equal(profile_each_calls(p, count, &calls, NULL), 0);
+    assert_int_equal(calls, 2ull * THREADS * CALLS);
+    assert_true(profile_tables(p)->thread_count >= THREADS);
+    profile_free(p);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing_is_lost)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
