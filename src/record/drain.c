@@ -321,8 +321,9 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
     carry_codes(&c);
     pthread_mutex_unlock(&d->lock);
     for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++) {
-        if (!d->feed[slot])
-            continue; /* a race at worst postpones it */
+        if (atomic_load_explicit(&d->session->shared->slot_state[slot], memory_order_relaxed) ==
+            RING_FREE)
+            continue;
         pthread_mutex_lock(&d->lock);
         if (d->feed[slot])
             carry_feed(&c, d->feed[slot]);
