@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    ALLOWANCE = 512 << 10, /* bytes of C stack: beyond the depth that Python allows by default */
+    ALLOWANCE = 768 << 10, /* bytes of C stack: beyond the depth that Python allows by default */
     MAX_PAUSED = 64,       /* threads at a time */
     LOOK_EVERY_MS = 2,
     LAST_MINOR = 10,

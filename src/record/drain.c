@@ -307,11 +307,13 @@ static void carry_feed(struct carry *c, struct feed *f)
     uint64_t *v = c->shared->stats->value;
     v[RECORD_STAT_EVENTS] += f->records;
     v[RECORD_STAT_EVENTS_DAMAGED] += f->nonsense;
-    v[RECORD_STAT_EVENT_WAIT_NS] += (uint64_t)((double)f->waited_ticks * c->ns_per_tick);
+    v[RECORD_STAT_EVENT_WAIT_NS] +=
+        (uint64_t)((double)(f->room_ticks - f->room_carried) * c->ns_per_tick);
+    v[RECORD_STAT_EVENTS_LOST] += f->lost - f->lost_carried;
+    f->room_carried = f->room_ticks;
+    f->lost_carried = f->lost;
     v[RECORD_STAT_EVENT_PAUSED_NS] += (uint64_t)((double)f->paused_ticks * c->ns_per_tick);
     f->records = f->nonsense = f->waited_ticks = f->paused_ticks = 0;
-    if (f->ring)
-        v[RECORD_STAT_EVENTS_LOST] += atomic_exchange(&f->ring->lost, 0);
 }
 
 void drain_flush(struct drain *d, struct target_shared *shared, struct procs *procs)

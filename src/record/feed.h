@@ -39,6 +39,8 @@ struct feed {
     uint64_t paused_at; /* tick; 0: it is being traced */
     uint64_t paused_ticks, waited_ticks;
     uint64_t records, nonsense;
+    uint64_t lost, room_ticks; /* as the header says: records dropped, time waited for room */
+    uint64_t lost_carried, room_carried;
     struct ring_calibration calibration;
     bool has_calibration;
     bool ignoring; /* the guest measures itself */

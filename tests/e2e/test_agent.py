@@ -431,7 +431,7 @@ def test_deep_recursion(python, tmp_path):
         while bad - good > 200:
             middle = (good + bad) // 2
             good, bad = (middle, bad) if survives(middle) else (good, middle)
-        good = int(good * 0.97)
+        good = int(good * 0.96)
     recording = record([python.path, "-c", text, str(good)], tmp_path / "x.pyro", "--calls")
     assert recording.stdout == "%d\n" % good
     if python.version >= (3, 11):
