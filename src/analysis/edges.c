@@ -11,6 +11,7 @@
 struct edge_walk {
     const uint32_t *node_edge; /* IDXMAP_NONE: called by nobody */
     const struct analysis_weight *subtree;
+    const struct analysis_calls_counts *counts; /* by node; NULL: calls were not counted */
     struct analysis_edge *edge;
     uint32_t *on_stack;
 };
@@ -19,8 +20,19 @@ static int enter(void *ctx, uint32_t node)
 {
     struct edge_walk *walk = ctx;
     uint32_t e = walk->node_edge[node];
-    if (e != IDXMAP_NONE && walk->on_stack[e]++ == 0)
-        analysis_weight_add(&walk->edge[e].total, walk->subtree[node]);
+    if (e == IDXMAP_NONE)
+        return 0;
+    struct analysis_edge *to = &walk->edge[e];
+    bool outermost = walk->on_stack[e]++ == 0;
+    if (outermost)
+        analysis_weight_add(&to->total, walk->subtree[node]);
+    if (walk->counts) {
+        const struct analysis_calls_counts *c = &walk->counts[node];
+        to->calls += c->calls;
+        to->primitive_calls += outermost ? c->calls : 0;
+        to->resumes += c->resumes;
+        to->alive_ns += outermost ? c->alive_ns : 0;
+    }
     return 0;
 }
 
@@ -79,7 +91,8 @@ static int weigh_edges(const struct analysis_rows *rows, edge_vec *edges)
         return E_NOMEM;
     memcpy(subtree, rows->weights->node, t->node_count * sizeof *subtree);
     analysis_weights_accumulate(t, subtree);
-    struct edge_walk walk = {node_edge, subtree, edges->data, on_stack};
+    const struct analysis_calls *calls = rows->weights->calls;
+    struct edge_walk walk = {node_edge, subtree, calls ? calls->node : NULL, edges->data, on_stack};
     return analysis_trie_walk(t->node_parent, t->node_count, enter, leave, &walk);
 }
 

@@ -29,6 +29,26 @@ bool analysis_match_code(const regex_t *match, struct profile_string name,
     return analysis_match_text(match, (struct profile_string){text, (uint32_t)scratch->len});
 }
 
+void analysis_match_c_name(struct profile_string name, struct buf *out)
+{
+    bool angles = name.len >= 2 && name.text[0] == '<' && name.text[name.len - 1] == '>';
+    if (!angles) {
+        buf_append(out, name.text, name.len);
+        return;
+    }
+    buf_puts(out, "{");
+    buf_append(out, name.text + 1, name.len - 2);
+    buf_puts(out, "}");
+}
+
+bool analysis_match_c(const regex_t *match, struct profile_string name, struct buf *scratch)
+{
+    buf_clear(scratch);
+    analysis_match_c_name(name, scratch);
+    const char *text = buf_cstr(scratch);
+    return analysis_match_text(match, (struct profile_string){text, (uint32_t)scratch->len});
+}
+
 enum verdict {
     INCLUDED = 1, /* this frame matches --include */
     EXCLUDED = 2, /* this frame matches --exclude */

@@ -33,6 +33,31 @@ static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
     return 0;
 }
 
+/* Exact calls have no moments: a thread's come in the order of its tree, in one piece each. */
+static int push_calls(const struct profile *profile, const struct stream *s)
+{
+    struct analysis_calls *calls;
+    int r = analysis_calls_new(profile, s->query, &calls);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; r == 0 && i < calls->count; i++) {
+        const struct analysis_calls_entry *e = &calls->entry[i];
+        uint64_t entered = analysis_calls_entered(e);
+        struct analysis_weight weight = {.weight = s->metric->weigh_calls(&e->sums)};
+        while (r == 0 && entered) { /* a run counts to 32 bits */
+            struct record_sample run = {.thread = e->sums.thread, .stack = e->sums.stack};
+            run.count = (uint32_t)min_u64(entered, UINT32_MAX);
+            run.duration_ns = weight.weight;
+            weight.samples = run.count;
+            r = s->fn(s->ctx, &run, weight);
+            entered -= run.count;
+            weight.weight = 0;
+        }
+    }
+    analysis_calls_free(calls);
+    return r;
+}
+
 int analysis_stream_each(const struct profile *profile, const struct analysis_query *query,
                          int (*fn)(void *ctx, const struct record_sample *run,
                                    struct analysis_weight weight),
@@ -54,5 +79,7 @@ int analysis_stream_each(const struct profile *profile, const struct analysis_qu
                        .takes_stack = stacks,
                        .fn = fn,
                        .ctx = ctx};
+    if (s.metric->weigh_calls)
+        return push_calls(profile, &s);
     return profile_each_sample(profile, on_samples, &s, NULL);
 }

@@ -88,7 +88,7 @@ static bool is_same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-static int export_run(const struct export_request *q, const char *run)
+static int export_run(struct export_request *q, const char *run)
 {
     struct profile *profile = NULL;
     struct stat st;
@@ -97,6 +97,9 @@ static int export_run(const struct export_request *q, const char *run)
     int status = cmd_load_run(run, &profile);
     if (!status)
         status = cmd_query_check(&q->options.query, profile);
+    /* what was counted is weighed; what was sampled is counted, unless a metric is asked for */
+    q->options.weighted |=
+        !status && analysis_metric_of(profile, q->options.query.metric)->weigh_calls;
     if (!status && q->output && is_same_file(q->output, profile_path(profile)))
         status = cmd_fail(CMD_FAILED, "'%s' is the recording itself; name another file", q->output);
     else if (!status)

@@ -49,6 +49,7 @@ static void give_back(struct drain *d, uint32_t slot)
     struct feed *f = d->feed[slot];
     struct feed **place = vec_push(&d->done);
     f->closed = true;
+    f->lost += atomic_exchange(&f->ring->lost, 0);
     session_unmap_slot(f->ring);
     f->ring = NULL;
     if (place)
@@ -73,6 +74,7 @@ static uint64_t look_at(struct drain *d, uint32_t slot, bool deaths)
         return 0;
     bool gone = now == RING_CLOSED || (deaths && process_is_gone(f->pid));
     int64_t taken = feed_take(f, &d->codes, TURN_WORDS);
+    f->nonsense += taken < 0; /* a ring of nonsense is given up */
     if (taken < 0 || (gone && feed_waiting(f) == 0))
         give_back(d, slot);
     return taken < 0 ? 0 : (uint64_t)taken;
@@ -282,7 +284,9 @@ static void carry_feed(struct carry *c, struct feed *f)
     v[RECORD_STAT_EVENTS] += f->records;
     v[RECORD_STAT_EVENTS_DAMAGED] += f->nonsense;
     v[RECORD_STAT_EVENT_WAIT_NS] += (uint64_t)((double)f->waited_ticks * c->ns_per_tick);
-    f->records = f->nonsense = f->waited_ticks = 0;
+    v[RECORD_STAT_EVENT_PAUSED_NS] += (uint64_t)((double)f->paused_ticks * c->ns_per_tick);
+    v[RECORD_STAT_EVENTS_LOST] += f->lost;
+    f->records = f->nonsense = f->waited_ticks = f->paused_ticks = f->lost = 0;
     if (f->ring)
         v[RECORD_STAT_EVENTS_LOST] += atomic_exchange(&f->ring->lost, 0);
 }

@@ -39,6 +39,7 @@ struct feed {
     uint64_t paused_at; /* tick; 0: it is being traced */
     uint64_t paused_ticks, waited_ticks;
     uint64_t records, nonsense;
+    uint64_t lost; /* told by the ring before it was given back */
     struct ring_calibration calibration;
     bool has_calibration;
 

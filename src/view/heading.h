@@ -26,6 +26,9 @@ void view_heading_run(struct view_emit *e, const struct profile *profile);
 /* That line, and one that says how much there is and how sure it is; `worst_error` in points. */
 void view_heading_print(struct view_emit *e, const struct analysis_weights *w, double worst_error);
 
+/* The same for exact calls, with how many of them were not recursive. */
+void view_heading_exact(struct view_emit *e, const struct analysis_weights *w, uint64_t primitive);
+
 /* After the table: what was lost, if anything. */
 void view_heading_losses(struct view_emit *e, const struct analysis_weights *w);
 
