@@ -139,6 +139,8 @@ static int code_row(struct grouping *g, uint32_t code_id, uint32_t line, uint32_
     }
     if (code->flags & RECORD_CODE_C)
         return c_row(g, key, name, ret_row);
+    if (!line && g->rows->weights->calls)
+        line = code->first_line; /* calls are counted by function: all at its first line */
     switch (g->rows->by) {
     case ANALYSIS_BY_FILE:
         key.name = 0;

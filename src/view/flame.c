@@ -108,13 +108,17 @@ static void put_total(const struct flame_picture *p, struct analysis_weight w, s
 {
     const struct analysis_metric *metric = p->flame->rows->weights->metric;
     flame_weight_text(p, w.weight, b);
-    bool is_time = strcmp(metric->unit, "seconds") == 0 && strcmp(metric->name, "time") != 0;
+    bool is_time = strcmp(metric->unit, "seconds") == 0 && !metric->weigh_calls &&
+                   strcmp(metric->name, "time") != 0;
     buf_printf(b, " %s%s", metric->name, is_time ? " time" : "");
 }
 
-static void put_samples(struct buf *b, uint64_t samples)
+/* How much the weights rest on: samples, or the calls themselves. */
+static void put_samples(struct buf *b, const struct analysis_weights *w, uint64_t samples)
 {
-    buf_printf(b, "%s sample%s", view_units_count(samples).text, samples == 1 ? "" : "s");
+    uint64_t n = w->calls ? w->calls->total.calls : samples;
+    buf_printf(b, "%s %s%s%s", view_units_count(n).text, w->calls ? "call" : "sample",
+               n == 1 ? "" : "s", w->calls ? ", exact" : "");
 }
 
 static void put_created(const struct profile *profile, struct buf *b)
@@ -150,7 +154,7 @@ static void put_run(const struct flame_picture *p, const struct analysis_weights
     buf_printf(b, "%s: ", which);
     put_total(p, total, b);
     buf_puts(b, ", ");
-    put_samples(b, total.samples);
+    put_samples(b, w, total.samples);
     size_t len = b->len;
     buf_puts(b, ", ");
     put_created(w->profile, b);
@@ -179,7 +183,7 @@ static int fill_run_facts(struct flame_picture *p)
     const struct analysis_metric *metric = p->flame->rows->weights->metric;
     bool is_said = strcmp(metric->name, "samples") == 0 || profile_tables(profile)->counts;
     if (!is_said)
-        put_samples(&b, p->total.samples);
+        put_samples(&b, p->flame->rows->weights, p->total.samples);
     if (r == 0 && b.len)
         r = add_line(&p->facts, &b);
     buf_puts(&b, "Python ");

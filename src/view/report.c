@@ -408,7 +408,7 @@ static void print_heading(struct printer *p)
 {
     const struct view_report *report = p->report;
     const struct analysis_weights *w = report->weights;
-    if (!w->calls || !report->rows->node_row) {
+    if (!w->calls || report->rows->by != ANALYSIS_BY_FUNCTION) {
         view_heading_print(&p->emit, w, worst_error(p));
         return;
     }
@@ -423,8 +423,8 @@ static void print_restrictions(struct printer *p)
 {
     const struct analysis_select *select = p->report->select;
     const size_t *left = p->report->selection->left;
-    bool any = false;
-    for (size_t i = 0; is_familiar(p->report) && i < select->restriction_count; i++) {
+    bool any = false, familiar = select && is_familiar(p->report);
+    for (size_t i = 0; familiar && i < select->restriction_count; i++) {
         const struct analysis_restriction *r = &select->restriction[i];
         if (left[i] == left[i + 1])
             continue;
