@@ -371,6 +371,19 @@ def test_summary_and_info(default_python, tmp_path):
     assert info["calls"] == recording.report()["calls"] > 0
 
 
+def test_the_contract_of_the_json(default_python, calls_of):
+    with open(os.path.join(harness.ROOT, "docs", "json.md"), encoding="utf-8") as f:
+        contract = f.read()
+    recording = calls_of(default_python, "calls_async.py")
+    report = recording.report("--callers")
+    row = max(report["rows"], key=lambda r: len(r["callers"]))
+    for key in [*report, *report["losses"], *row, *row["callers"][0], *recording.info()]:
+        assert "`%s`" % key in contract, key
+    assert {"calls", "primitive_calls", "resumes", "alive"} <= set(row) & set(row["callers"][0])
+    assert report["calls"] == sum(r["calls"] for r in report["rows"])
+    assert report["resumes"] == sum(r["resumes"] for r in report["rows"])
+
+
 def test_metrics(default_python, calls_of, tmp_path):
     recording = calls_of(default_python, "calls_known.py")
     counted = recording.report("--metric", "calls")
