@@ -36,14 +36,15 @@ struct report_request {
 /* A whole number of rows, or a part of them: 15, 0.1. */
 static int parse_limit(const char *text, struct analysis_restriction *ret)
 {
-    char *end;
+    char *end = NULL;
     errno = 0;
     bool is_whole = *text && !text[strspn(text, "0123456789")];
     ret->limit = is_whole ? strtoull(text, &end, 10) : 0;
     if (is_whole && !errno)
         return 0;
-    ret->part = strchr(".0123456789", *text) ? strtod(text, &end) : 0;
-    if (ret->part > 0 && ret->part < 1 && !*end)
+    bool is_plain = *text && !text[strspn(text, ".0123456789")];
+    ret->part = is_plain ? strtod(text, &end) : 0;
+    if (ret->part > 0 && ret->part < 1 && end && !*end)
         return 0;
     return cmd_fail_in(
         "report", CMD_USAGE,
