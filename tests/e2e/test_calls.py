@@ -131,7 +131,7 @@ def test_generators(python, calls_of):
 
 def test_deep_stacks(python, calls_of):
     rows = of_file(calls_of(python, "calls_deep.py").rows(), "calls_deep.py")
-    assert (rows["deep"]["calls"], rows["deep"]["primitive_calls"]) == (20001, 1)
+    assert (rows["deep"]["calls"], rows["deep"]["primitive_calls"]) == (50001, 1)
     assert rows["bottom"]["calls"] == 1
 
 
