@@ -33,6 +33,10 @@ static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
     return 0;
 }
 
+/* A run counts to 32 bits, so what was entered more often is several. A program would take days for as
+ * many as this; a file may claim any number. */
+enum { RUNS_MAX = 1 << 10 };
+
 /* Exact calls have no moments: a thread's come in the order of its tree, in one piece each. */
 static int push_calls(const struct profile *profile, const struct stream *s)
 {
@@ -44,7 +48,7 @@ static int push_calls(const struct profile *profile, const struct stream *s)
         const struct analysis_calls_entry *e = &calls->entry[i];
         uint64_t entered = analysis_calls_entered(e);
         struct analysis_weight weight = {.weight = s->metric->weigh_calls(&e->sums)};
-        while (r == 0 && entered) { /* a run counts to 32 bits */
+        for (size_t k = 0; r == 0 && entered && k < RUNS_MAX; k++) {
             struct record_sample run = {.thread = e->sums.thread, .stack = e->sums.stack};
             run.count = (uint32_t)min_u64(entered, UINT32_MAX);
             run.duration_ns = weight.weight;

@@ -221,8 +221,7 @@ static void look_losses(const struct profile *p, struct buf *out)
 /* Of what came from inside the program. Waits are no loss, but they tell that it was slowed down. */
 static void event_losses(const struct profile *p, struct buf *out)
 {
-    say(out, view_run_stat(p, RECORD_STAT_EVENTS_LOST), "event lost: the recorder was too slow",
-        "events lost: the recorder was too slow");
+    say(out, view_run_stat(p, RECORD_STAT_EVENTS_LOST), "event dropped", "events dropped");
     say(out, view_run_stat(p, RECORD_STAT_EVENTS_DAMAGED), "event not understood",
         "events not understood");
     say(out, view_run_stat(p, RECORD_STAT_THREADS_REFUSED), "thread not traced for want of a ring",

@@ -363,6 +363,32 @@ static void test_exports(void **state ATTR_UNUSED)
     profile_free(p);
 }
 
+/* Looks that nobody wanted are no loss; events that were dropped are, in every view. */
+static void test_losses(void **state ATTR_UNUSED)
+{
+    open_recording();
+    calls(1, node(0, code("f", 1, 0)), 1, 0, 1000);
+    struct record_stats stats = {0};
+    stats.value[RECORD_STAT_TICKS_MISSED] = 9;
+    stats.value[RECORD_STAT_PROCESSES_SHORT] = 3;
+    stats.value[RECORD_STAT_EVENTS_LOST] = 1234;
+    stats.value[RECORD_STAT_THREADS_REFUSED] = 1;
+    stats.value[RECORD_STAT_AGENTS_REFUSED] = 2;
+    stats.value[RECORD_STAT_EVENT_PAUSED_NS] = 5000000;
+    format_writer_stats(w, &stats);
+    struct profile *p = close_recording();
+    struct made m;
+    make(&m, p, (struct analysis_query){0});
+    struct analysis_select all = {0};
+    char *got = print_report(&m, &all);
+    assert_non_null(strstr(got, "\nlost: 1,234 events dropped, 1 thread not "
+                                "traced for want of a ring, 2 processes not traced: an agent of "
+                                "another version, threads that could not be traced for 5.00 ms\n"));
+    free(got);
+    unmake(&m);
+    profile_free(p);
+}
+
 static int make_path(void **state ATTR_UNUSED)
 {
     int fd = mkstemp(path);
@@ -385,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_restrictions),
         cmocka_unit_test(test_sort_words),
         cmocka_unit_test(test_exports),
+        cmocka_unit_test(test_losses),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }
