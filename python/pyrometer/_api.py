@@ -78,6 +78,8 @@ class Row:
     tid: Optional[int] = None
     calls: Optional[int] = None
     primitive_calls: Optional[int] = None
+    resumes: Optional[int] = None
+    alive: Optional[float] = None
     hits: Optional[int] = None
     callers: "List[Row]" = field(default_factory=list)
     callees: "List[Row]" = field(default_factory=list)

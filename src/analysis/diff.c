@@ -50,14 +50,20 @@ static int compare_u32(uint32_t a, uint32_t b)
     return a < b ? -1 : a > b;
 }
 
+/* What was counted has no error: it is as sure as any number of samples could make it. */
+static struct analysis_weight whole_of(const struct analysis_weights *w)
+{
+    return (struct analysis_weight){w->total.weight, w->exact ? UINT64_MAX : w->total.samples};
+}
+
 static struct analysis_diff_row make_row(const struct analysis_diff *d,
                                          const struct analysis_row *before,
                                          const struct analysis_row *after)
 {
     static const struct analysis_row nothing = {0};
     const struct analysis_row *b = before ? before : &nothing, *a = after ? after : &nothing;
-    struct analysis_weight before_whole = d->before->weights->total;
-    struct analysis_weight after_whole = d->after->weights->total;
+    struct analysis_weight before_whole = whole_of(d->before->weights);
+    struct analysis_weight after_whole = whole_of(d->after->weights);
     return (struct analysis_diff_row){
         .row = after ? after : before,
         .in_before = before != NULL,

@@ -13,7 +13,7 @@ typedef VEC(struct analysis_edge) edge_vec;
 /* The trie without the nodes that are no edge: each stands for what it carried itself and for what
  * was left out below it. Kept node 0 is the root. */
 struct kept {
-    VEC(uint32_t) parent, edge;
+    VEC(uint32_t) parent, edge, node; /* node: of the profile's trie */
     VEC(struct analysis_weight) weight;
 };
 
@@ -21,22 +21,25 @@ static void kept_release(struct kept *k)
 {
     vec_release(&k->parent);
     vec_release(&k->edge);
+    vec_release(&k->node);
     vec_release(&k->weight);
 }
 
-static int kept_add(struct kept *k, uint32_t parent, uint32_t edge, uint32_t *ret)
+static int kept_add(struct kept *k, uint32_t parent, uint32_t edge, uint32_t node, uint32_t *ret)
 {
-    uint32_t *p = vec_push(&k->parent), *e = vec_push(&k->edge);
-    if (!p || !e || !vec_push(&k->weight))
+    uint32_t *p = vec_push(&k->parent), *e = vec_push(&k->edge), *n = vec_push(&k->node);
+    if (!p || !e || !n || !vec_push(&k->weight))
         return E_NOMEM;
     *p = parent;
     *e = edge;
+    *n = node;
     *ret = (uint32_t)k->parent.len - 1;
     return 0;
 }
 
 struct edge_walk {
     const struct kept *kept;
+    const struct analysis_calls_counts *counts; /* by node; NULL: calls were not counted */
     struct analysis_edge *edge;
     uint32_t *on_stack;
 };
@@ -45,8 +48,19 @@ static int enter(void *ctx, uint32_t node)
 {
     struct edge_walk *walk = ctx;
     uint32_t e = walk->kept->edge.data[node];
-    if (e != IDXMAP_NONE && walk->on_stack[e]++ == 0)
-        analysis_weight_add(&walk->edge[e].total, walk->kept->weight.data[node]);
+    if (e == IDXMAP_NONE)
+        return 0;
+    struct analysis_edge *to = &walk->edge[e];
+    bool outermost = walk->on_stack[e]++ == 0;
+    if (outermost)
+        analysis_weight_add(&to->total, walk->kept->weight.data[node]);
+    if (walk->counts) {
+        const struct analysis_calls_counts *c = &walk->counts[walk->kept->node.data[node]];
+        to->calls += c->calls;
+        to->primitive_calls += outermost ? c->calls : 0;
+        to->resumes += c->resumes;
+        to->alive_ns += outermost ? c->alive_ns : 0;
+    }
     return 0;
 }
 
@@ -88,14 +102,14 @@ static int find_edges(const struct analysis_rows *rows, const uint32_t *among, e
     struct idxmap map = {0};
     /* the nearest kept node at or above each */
     _cleanup_free_ uint32_t *near = calloc(t->node_count + 1, sizeof *near);
-    int r = near ? kept_add(kept, 0, IDXMAP_NONE, &near[0]) : E_NOMEM;
+    int r = near ? kept_add(kept, 0, IDXMAP_NONE, 0, &near[0]) : E_NOMEM;
     for (size_t i = 1; r == 0 && i < t->node_count; i++) {
         uint32_t from = rows->node_row[t->node_parent[i]], to = rows->node_row[i], edge;
         near[i] = near[t->node_parent[i]];
         if (is_wanted(among, to) && is_wanted(among, from)) {
             r = intern_edge(edges, &map, from, to, &edge);
             if (r == 0)
-                r = kept_add(kept, near[i], edge, &near[i]);
+                r = kept_add(kept, near[i], edge, (uint32_t)i, &near[i]);
             if (r < 0)
                 break;
             analysis_weight_add(&edges->data[edge].self, rows->weights->node[i]);
@@ -116,7 +130,8 @@ static int weigh_edges(const struct analysis_rows *rows, const uint32_t *among, 
     if (r == 0) {
         for (size_t i = kept.parent.len; i-- > 1;)
             analysis_weight_add(&kept.weight.data[kept.parent.data[i]], kept.weight.data[i]);
-        struct edge_walk walk = {&kept, edges->data, on_stack};
+        const struct analysis_calls *calls = rows->weights->calls;
+        struct edge_walk walk = {&kept, calls ? calls->node : NULL, edges->data, on_stack};
         r = analysis_trie_walk(kept.parent.data, kept.parent.len, enter, leave, &walk);
     }
     kept_release(&kept);

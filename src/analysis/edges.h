@@ -12,6 +12,7 @@ struct analysis_edge {
     uint32_t caller, callee; /* indices into rows */
     struct analysis_weight self, total;
     uint64_t calls, primitive_calls; /* where they were counted (weights->exact); 0 else */
+    uint64_t resumes, alive_ns;      /* as in rows */
 };
 
 struct analysis_edges {

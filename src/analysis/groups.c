@@ -17,7 +17,7 @@ struct key {
     uint32_t name; /* string id; for a module the index of its text */
     uint32_t file;
     uint32_t line;
-    uint32_t special;
+    uint32_t special; /* 1: a note about the stack; 2: a C function */
 };
 
 struct grouping {
@@ -33,7 +33,7 @@ struct grouping {
 static uint32_t hash_key(const struct key *k)
 {
     uint64_t a = (uint64_t)k->name << 32 | k->file;
-    uint64_t b = (uint64_t)k->line << 1 | k->special;
+    uint64_t b = (uint64_t)k->line << 2 | k->special;
     return hash_u64(a * 0x9e3779b97f4a7c15ull ^ b);
 }
 
@@ -58,7 +58,8 @@ static int row_of(struct grouping *g, const struct key *key, struct profile_stri
         row->name = name;
         row->file = file;
         row->line = key->line;
-        row->special = key->special;
+        row->special = key->special == 1;
+        row->is_c = key->special == 2;
     }
     *ret_row = at;
     return 0;
@@ -113,6 +114,20 @@ static int module_row(struct grouping *g, const struct record_code *code, uint32
     return r;
 }
 
+/* C functions have no file and no lines. Where rows are files or modules, all are one row; where they
+ * are places in the source, each is a note beside it. */
+static int c_row(struct grouping *g, struct key key, struct profile_string name, uint32_t *ret_row)
+{
+    static const char text[] = "<C functions>";
+    enum analysis_by by = g->rows->by;
+    if (by == ANALYSIS_BY_FILE || by == ANALYSIS_BY_MODULE) {
+        key.name = 0;
+        name = (struct profile_string){text, sizeof text - 1};
+    }
+    key.special = by == ANALYSIS_BY_PLACE ? 1 : 2;
+    return row_of(g, &key, name, g->t->strings[RECORD_STRING_EMPTY], ret_row);
+}
+
 /* The row of a code object; `line` matters when rows are lines only. */
 static int code_row(struct grouping *g, uint32_t code_id, uint32_t line, uint32_t *ret_row)
 {
@@ -123,6 +138,10 @@ static int code_row(struct grouping *g, uint32_t code_id, uint32_t line, uint32_
         key.special = 1;
         return row_of(g, &key, name, file, ret_row);
     }
+    if (code->flags & RECORD_CODE_C)
+        return c_row(g, key, name, ret_row);
+    if (!line && g->rows->weights->calls)
+        line = code->first_line; /* calls are counted by function: all at its first line */
     switch (g->rows->by) {
     case ANALYSIS_BY_FILE:
         key.name = 0;

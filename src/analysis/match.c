@@ -29,6 +29,26 @@ bool analysis_match_code(const regex_t *match, struct profile_string name,
     return analysis_match_text(match, (struct profile_string){text, (uint32_t)scratch->len});
 }
 
+void analysis_match_c_name(struct profile_string name, struct buf *out)
+{
+    bool angles = name.len >= 2 && name.text[0] == '<' && name.text[name.len - 1] == '>';
+    if (!angles) {
+        buf_append(out, name.text, name.len);
+        return;
+    }
+    buf_puts(out, "{");
+    buf_append(out, name.text + 1, name.len - 2);
+    buf_puts(out, "}");
+}
+
+bool analysis_match_c(const regex_t *match, struct profile_string name, struct buf *scratch)
+{
+    buf_clear(scratch);
+    analysis_match_c_name(name, scratch);
+    const char *text = buf_cstr(scratch);
+    return analysis_match_text(match, (struct profile_string){text, (uint32_t)scratch->len});
+}
+
 enum verdict {
     INCLUDED = 1, /* this frame matches --include */
     EXCLUDED = 2, /* this frame matches --exclude */
@@ -47,17 +67,23 @@ struct matching {
     struct buf scratch;
 };
 
+static bool matches(struct matching *m, const regex_t *match, const struct record_code *code,
+                    uint32_t line)
+{
+    struct profile_string name = m->t->strings[code->qualname ? code->qualname : code->name];
+    struct profile_string file = m->t->strings[code->file];
+    if (!match)
+        return false;
+    line = line ? line : code->first_line;
+    return analysis_match_code(match, name, file, line, &m->scratch) ||
+           (code->flags & RECORD_CODE_C && analysis_match_c(match, name, &m->scratch));
+}
+
 static uint8_t judge(struct matching *m, uint32_t code_id, uint32_t line)
 {
     const struct record_code *code = &m->t->codes[code_id];
-    struct profile_string name = m->t->strings[code->qualname ? code->qualname : code->name];
-    struct profile_string file = m->t->strings[code->file];
-    uint8_t verdict = 0;
-    if (m->q->include && analysis_match_code(m->q->include, name, file, line, &m->scratch))
-        verdict |= INCLUDED;
-    if (m->q->exclude && analysis_match_code(m->q->exclude, name, file, line, &m->scratch))
-        verdict |= EXCLUDED;
-    return verdict;
+    return (matches(m, m->q->include, code, line) ? INCLUDED : 0) |
+           (matches(m, m->q->exclude, code, line) ? EXCLUDED : 0);
 }
 
 static int verdict_of(struct matching *m, uint32_t code, uint32_t line, uint8_t *ret)

@@ -16,6 +16,10 @@ bool analysis_match_text(const regex_t *match, struct profile_string text);
 bool analysis_match_code(const regex_t *match, struct profile_string name,
                          struct profile_string file, uint32_t line, struct buf *scratch);
 
+/* A C function as pstats prints it: "{built-in method time.sleep}" for "<built-in method time.sleep>". */
+void analysis_match_c_name(struct profile_string name, struct buf *out);
+bool analysis_match_c(const regex_t *match, struct profile_string name, struct buf *scratch);
+
 /* Which nodes of the trie the query's --include and --exclude leave: one byte a node, owned by the
  * caller. NULL in *ret if the query has neither. O(nodes) and one match for each distinct line. */
 int analysis_match_nodes(const struct profile_tables *t, const struct analysis_query *q,

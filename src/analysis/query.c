@@ -36,19 +36,21 @@ static uint64_t weigh_count(const struct record_calls *calls)
 }
 
 const struct analysis_metric ANALYSIS_METRICS[] = {
-    {"wall", "seconds", 1e-9, "time that passed, waiting included", weigh_wall, NULL},
-    {"cpu", "seconds", 1e-9, "time on a CPU or ready for one", weigh_cpu, NULL},
-    {"gil", "seconds", 1e-9, "time with the interpreter lock held", weigh_gil, NULL},
-    {"time", "seconds", 1e-9, "time between call and return, measured", NULL, weigh_time},
-    {"calls", "count", 1, "calls, counted", NULL, weigh_count},
+    {"wall", "seconds", 1e-9, "time that passed, waiting included", weigh_wall, NULL, false},
+    {"cpu", "seconds", 1e-9, "time on a CPU or ready for one", weigh_cpu, NULL, false},
+    {"gil", "seconds", 1e-9, "time with the interpreter lock held", weigh_gil, NULL, false},
+    {"time", "seconds", 1e-9, "time between call and return, the probes' left out", NULL,
+     weigh_time, true},
+    {"raw", "seconds", 1e-9, "time between call and return, as stamped", NULL, weigh_time, false},
+    {"calls", "count", 1, "calls, counted", NULL, weigh_count, false},
     {0},
 };
 
 /* What stands in for the default metric in profiles of other tools, by their fact `import.unit`. */
 static const struct analysis_metric IMPORTED[] = {
-    {"samples", "count", 1, "samples, or whatever the file counts", weigh_wall, NULL},
-    {"bytes", "bytes", 1, "bytes", weigh_wall, NULL},
-    {"time", "seconds", 1e-9, "time as the profiler measured it", weigh_wall, NULL},
+    {"samples", "count", 1, "samples, or whatever the file counts", weigh_wall, NULL, false},
+    {"bytes", "bytes", 1, "bytes", weigh_wall, NULL, false},
+    {"time", "seconds", 1e-9, "time as the profiler measured it", weigh_wall, NULL, false},
     {0},
 };
 

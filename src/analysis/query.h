@@ -20,6 +20,7 @@ struct analysis_metric {
     bool (*weigh_sample)(const struct record_sample *sample, uint64_t *ret_weight);
     /* The same of a record of exact calls: then samples are calls, and nothing is estimated. */
     uint64_t (*weigh_calls)(const struct record_calls *calls);
+    bool corrected; /* the cost of the probes is taken out of the calls first (calibration.h) */
 };
 
 /* The table, ended by a row without a name. The first is the default. */

@@ -28,7 +28,7 @@ bool analysis_by_is_code(enum analysis_by by)
 struct total_walk {
     struct analysis_row *row;
     const uint32_t *node_row;
-    const struct analysis_weight *own; /* whose samples are calls; NULL: they are not */
+    const struct analysis_calls_counts *counts; /* by node; NULL: calls were not counted */
     const struct analysis_weight *subtree;
     uint32_t *on_stack; /* for each row: how often it stands on the current path */
 };
@@ -37,11 +37,16 @@ static int enter(void *ctx, uint32_t node)
 {
     struct total_walk *walk = ctx;
     uint32_t row = walk->node_row[node];
-    uint64_t calls = walk->own ? walk->own[node].samples : 0;
-    walk->row[row].calls += calls;
-    if (walk->on_stack[row]++ == 0) {
-        analysis_weight_add(&walk->row[row].total, walk->subtree[node]);
-        walk->row[row].primitive_calls += calls;
+    struct analysis_row *to = &walk->row[row];
+    bool outermost = walk->on_stack[row]++ == 0;
+    if (outermost)
+        analysis_weight_add(&to->total, walk->subtree[node]);
+    if (walk->counts) {
+        const struct analysis_calls_counts *c = &walk->counts[node];
+        to->calls += c->calls;
+        to->primitive_calls += outermost ? c->calls : 0;
+        to->resumes += c->resumes;
+        to->alive_ns += outermost ? c->alive_ns : 0;
     }
     return 0;
 }
@@ -65,8 +70,8 @@ static int weigh_rows(struct analysis_rows *rows)
     analysis_weights_accumulate(t, subtree);
     for (size_t i = 1; i < t->node_count; i++)
         analysis_weight_add(&rows->row[rows->node_row[i]].self, w->node[i]);
-    struct total_walk walk = {rows->row, rows->node_row, w->exact && !t->counts ? w->node : NULL,
-                              subtree, on_stack};
+    struct total_walk walk = {rows->row, rows->node_row, w->calls ? w->calls->node : NULL, subtree,
+                              on_stack};
     return analysis_trie_walk(t->node_parent, t->node_count, enter, leave, &walk);
 }
 

@@ -41,7 +41,10 @@ struct analysis_row {
     uint32_t line;              /* function: its first line; line: the line; 0: none or not known */
     uint32_t pid, tid;          /* thread and process rows; 0 else */
     bool special;               /* a note about the stack, not code */
-    uint64_t calls, primitive_calls; /* functions of a profile with exact counts; 0 else */
+    bool is_c;                  /* a C function: it has no file */
+    uint64_t calls, primitive_calls; /* of exact counts or calls; 0 else */
+    uint64_t resumes;                /* of exact calls; 0 else */
+    uint64_t alive_ns; /* coroutines: from begin to end; one in another of the same once */
     struct analysis_weight self, total;
 };
 

@@ -6,6 +6,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#include <stdio.h>
+
 const char *const ANALYSIS_SORT_NAMES[ANALYSIS_SORT_COUNT + 1] = {
 #define X(id, name) [ANALYSIS_SORT_##id] = (name),
     ANALYSIS_SORT_LIST(X)
@@ -15,6 +17,31 @@ const char *const ANALYSIS_SORT_NAMES[ANALYSIS_SORT_COUNT + 1] = {
 static int compare_u64(uint64_t a, uint64_t b)
 {
     return a < b ? -1 : a > b;
+}
+
+/* As pstats has it: builtins are in the file "~". */
+static struct profile_string file_of(const struct analysis_row *row)
+{
+    return row->is_c ? (struct profile_string){"~", 1} : row->file;
+}
+
+/* "file:line(name)" against "file:line(name)", without making either. */
+static int compare_standard(const struct analysis_row *a, const struct analysis_row *b)
+{
+    if (a->is_c != b->is_c)
+        return a->is_c ? 1 : -1; /* "{built-in …}": the brace is behind all that paths begin with */
+    size_t shared = min_u64(a->file.len, b->file.len);
+    int c = memcmp(a->file.text, b->file.text, shared);
+    if (c == 0 && a->file.len != b->file.len) /* the shorter one goes on with a colon */
+        c = a->file.len < b->file.len ? compare_u64(':', (uint8_t)b->file.text[shared])
+                                      : compare_u64((uint8_t)a->file.text[shared], ':');
+    if (c == 0) {
+        char x[16], y[16];
+        snprintf(x, sizeof x, "%u(", a->line);
+        snprintf(y, sizeof y, "%u(", b->line);
+        c = strcmp(x, y);
+    }
+    return c ? c : analysis_compare_text(a->name, b->name);
 }
 
 static int compare_on(enum analysis_sort sort, const struct analysis_row *a,
@@ -30,18 +57,37 @@ static int compare_on(enum analysis_sort sort, const struct analysis_row *a,
     case ANALYSIS_SORT_NAME:
         return analysis_compare_text(a->name, b->name);
     case ANALYSIS_SORT_FILE:
-        return analysis_compare_text(a->file, b->file);
+        return analysis_compare_text(file_of(a), file_of(b));
     case ANALYSIS_SORT_LINE:
         return compare_u64(a->line, b->line);
+    case ANALYSIS_SORT_CALLS:
+        return compare_u64(b->calls, a->calls);
+    case ANALYSIS_SORT_PCALLS:
+        return compare_u64(b->primitive_calls, a->primitive_calls);
+    case ANALYSIS_SORT_STDNAME:
+        return compare_standard(a, b);
     default:
         return 0;
     }
 }
 
+enum { KEYS_MAX = 6 };
+
 struct order {
     const struct analysis_row *row;
-    enum analysis_sort keys[6];
+    enum analysis_sort keys[KEYS_MAX];
 };
+
+static struct order order_of(const struct analysis_rows *rows, enum analysis_sort sort)
+{
+    if (sort == ANALYSIS_SORT_NFL)
+        return (struct order){rows->row,
+                              {ANALYSIS_SORT_NAME, ANALYSIS_SORT_FILE, ANALYSIS_SORT_LINE,
+                               ANALYSIS_SORT_SELF, ANALYSIS_SORT_TOTAL}};
+    return (struct order){rows->row,
+                          {sort, ANALYSIS_SORT_SELF, ANALYSIS_SORT_TOTAL, ANALYSIS_SORT_NAME,
+                           ANALYSIS_SORT_FILE, ANALYSIS_SORT_LINE}};
+}
 
 static int compare_rows(const void *a, const void *b, void *ctx)
 {
@@ -57,7 +103,51 @@ static int compare_rows(const void *a, const void *b, void *ctx)
 
 static bool matches(const struct analysis_row *row, const regex_t *match, struct buf *text)
 {
-    return !match || analysis_match_code(match, row->name, row->file, row->line, text);
+    if (!match || analysis_match_code(match, row->name, row->file, row->line, text))
+        return true;
+    return row->is_c && analysis_match_c(match, row->name, text);
+}
+
+static uint64_t rows_of_limit(const struct analysis_restriction *r, size_t count)
+{
+    if (r->part > 0)
+        return (uint64_t)((double)count * r->part + 0.5);
+    return r->limit ? r->limit : count;
+}
+
+/* Row by row in their order; what the limits leave out is still tried, to count what matches. */
+static int apply(const struct analysis_rows *rows, const struct analysis_select *select,
+                 struct analysis_selection *s, struct buf *text)
+{
+    _cleanup_free_ uint8_t *matching = malloc(s->count + 1);
+    s->left = calloc(select->restriction_count + 1, sizeof *s->left);
+    if (!matching || !s->left)
+        return E_NOMEM;
+    memset(matching, 1, s->count + 1);
+    s->left[0] = s->matched = s->count;
+    _cleanup_free_ uint32_t *all = malloc((s->count + 1) * sizeof *all);
+    if (!all)
+        return E_NOMEM;
+    memcpy(all, s->row, s->count * sizeof *all);
+    for (size_t k = 0; k < select->restriction_count; k++) {
+        const struct analysis_restriction *r = &select->restriction[k];
+        size_t kept = 0;
+        if (r->match) {
+            for (size_t i = 0; i < s->left[0]; i++)
+                matching[i] &= matches(&rows->row[all[i]], r->match, text);
+            for (size_t i = 0; i < s->count; i++)
+                if (matches(&rows->row[s->row[i]], r->match, text))
+                    s->row[kept++] = s->row[i];
+            s->count = kept;
+        } else {
+            s->count = min_u64(s->count, rows_of_limit(r, s->count));
+        }
+        s->left[k + 1] = s->count;
+    }
+    s->matched = 0;
+    for (size_t i = 0; i < s->left[0]; i++)
+        s->matched += matching[i];
+    return 0;
 }
 
 int analysis_selection_init(const struct analysis_rows *rows, const struct analysis_select *select,
@@ -75,17 +165,16 @@ int analysis_selection_init(const struct analysis_rows *rows, const struct analy
             matches(row, select->match, &text))
             s.row[s.count++] = (uint32_t)i;
     }
-    int r = buf_error(&text);
+    struct order order = order_of(rows, select->sort);
+    qsort_r(s.row, s.count, sizeof *s.row, compare_rows, &order);
+    int r = apply(rows, select, &s, &text);
+    if (r == 0)
+        r = buf_error(&text);
     buf_release(&text);
     if (r < 0) {
         analysis_selection_release(&s);
         return r;
     }
-    struct order order = {rows->row,
-                          {select->sort, ANALYSIS_SORT_SELF, ANALYSIS_SORT_TOTAL,
-                           ANALYSIS_SORT_NAME, ANALYSIS_SORT_FILE, ANALYSIS_SORT_LINE}};
-    qsort_r(s.row, s.count, sizeof *s.row, compare_rows, &order);
-    s.matched = s.count;
     if (select->limit && s.count > select->limit)
         s.count = select->limit;
     *ret = s;
@@ -95,5 +184,6 @@ int analysis_selection_init(const struct analysis_rows *rows, const struct analy
 void analysis_selection_release(struct analysis_selection *s)
 {
     free(s->row);
+    free(s->left);
     *s = (struct analysis_selection){0};
 }

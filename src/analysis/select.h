@@ -13,7 +13,11 @@
     X(SAMPLES, "samples")                                                                          \
     X(NAME, "name")                                                                                \
     X(FILE, "file")                                                                                \
-    X(LINE, "line")
+    X(LINE, "line")                                                                                \
+    X(CALLS, "calls")                                                                              \
+    X(PCALLS, "pcalls")                                                                            \
+    X(NFL, "nfl")                                                                                  \
+    X(STDNAME, "stdname")
 
 enum analysis_sort {
 #define X(id, name) ANALYSIS_SORT_##id,
@@ -24,17 +28,35 @@ enum analysis_sort {
 
 extern const char *const ANALYSIS_SORT_NAMES[ANALYSIS_SORT_COUNT + 1]; /* NULL ends it */
 
+/* The order that a word means: one of the names above, one of pstats' (cumtime, cumulative, filename,
+ * module, ncalls, time, tottime), or the beginning of one that means one order only. E_INVALID,
+ * E_AMBIGUOUS. */
+int analysis_sort_find(const char *text, enum analysis_sort *ret);
+
+/* One of several conditions, which are applied to the sorted rows in the order given, as pstats'
+ * print_stats() does: of what is left, those that match, or the first so many, or the first so large
+ * a part. */
+struct analysis_restriction {
+    const regex_t *match; /* NULL: a limit */
+    double part;          /* between 0 and 1; 0: a number of rows */
+    uint64_t limit;       /* 0: all */
+    const char *text;     /* as the user wrote it; borrowed */
+};
+
 struct analysis_select {
-    enum analysis_sort sort; /* weights fall, texts and lines rise */
+    enum analysis_sort sort; /* weights and counts fall, texts and lines rise */
     const regex_t *match;    /* on "file:line(function)", the name or the file; NULL: all */
     double min_percent;      /* of the total; rows below are left out */
-    uint64_t limit;          /* 0: all */
+    uint64_t limit;          /* 0: all; comes last */
+    const struct analysis_restriction *restriction;
+    size_t restriction_count;
 };
 
 struct analysis_selection {
     uint32_t *row; /* indices into rows, in order; owned */
     size_t count;
-    size_t matched; /* before the limit */
+    size_t matched; /* that all expressions match, whatever the limits */
+    size_t *left;   /* rows after each restriction, and first those before them; owned */
 };
 
 int analysis_selection_init(const struct analysis_rows *rows, const struct analysis_select *select,

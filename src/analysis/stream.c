@@ -54,6 +54,27 @@ static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
     return r;
 }
 
+/* Exact calls have no moments: a thread's come in the order of its tree, in one piece each. */
+static int push_calls(const struct profile *profile, const struct stream *s)
+{
+    struct analysis_calls *calls;
+    int r = analysis_calls_new(profile, s->query, &calls);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; r == 0 && i < calls->count; i++) {
+        const struct analysis_calls_entry *e = &calls->entry[i];
+        uint64_t weight = s->metric->weigh_calls(&e->sums);
+        struct analysis_run run = {.thread = e->sums.thread,
+                                   .stack = e->sums.stack,
+                                   .duration_ns = weight,
+                                   .weight = {weight, analysis_calls_entered(e)}};
+        if (run.weight.samples)
+            r = s->fn(s->ctx, &run, 1);
+    }
+    analysis_calls_free(calls);
+    return r;
+}
+
 int analysis_stream_batches(const struct profile *profile, const struct analysis_query *query,
                             int (*fn)(void *ctx, const struct analysis_run *runs, size_t n),
                             void *ctx)
@@ -75,6 +96,8 @@ int analysis_stream_batches(const struct profile *profile, const struct analysis
                        .clips = query->has_from || query->has_to,
                        .fn = fn,
                        .ctx = ctx};
+    if (s.metric->weigh_calls)
+        return push_calls(profile, &s);
     return profile_each_sample(profile, on_samples, &s, NULL);
 }
 

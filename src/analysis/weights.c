@@ -55,16 +55,19 @@ static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
     return 0;
 }
 
-static int on_calls(void *ctx, const struct record_calls *calls)
+/* Exact calls have been filtered and added up by path already. */
+static int weigh_exact(struct analysis_weights *w, const struct analysis_query *query)
 {
-    struct pass *pass = ctx;
-    struct analysis_weights *w = pass->weights;
-    if (!pass->takes[calls->thread] || (pass->takes_stack && !pass->takes_stack[calls->stack]))
-        return 0;
-    struct analysis_weight add = {w->metric->weigh_calls(calls), calls->calls};
-    analysis_weight_add(&w->node[calls->stack], add);
-    analysis_weight_add(&w->thread[calls->thread], add);
-    return 0;
+    int r = analysis_calls_new(w->profile, query, &w->calls);
+    for (size_t i = 0; r == 0 && i < w->calls->count; i++) {
+        const struct analysis_calls_entry *e = &w->calls->entry[i];
+        struct analysis_weight add = {w->metric->weigh_calls(&e->sums), analysis_calls_entered(e)};
+        analysis_weight_add(&w->node[e->sums.stack], add);
+        analysis_weight_add(&w->thread[e->sums.thread], add);
+    }
+    if (r == 0)
+        w->damaged_chunks += w->calls->damaged_chunks;
+    return r;
 }
 
 static void *run_part(void *arg)
@@ -182,8 +185,7 @@ int analysis_weights_init(const struct profile *profile, const struct analysis_q
                             .takes = takes,
                             .takes_stack = takes_stack,
                             .clips = query->has_from || query->has_to};
-        r = w.metric->weigh_calls ? profile_each_calls(profile, on_calls, &pass, &w.damaged_chunks)
-                                  : weigh_all(&pass, t);
+        r = w.metric->weigh_calls ? weigh_exact(&w, query) : weigh_all(&pass, t);
     }
     if (r < 0) {
         analysis_weights_release(&w);
@@ -204,6 +206,7 @@ void analysis_weights_release(struct analysis_weights *w)
     free(w->node);
     free(w->thread);
     free(w->process);
+    analysis_calls_free(w->calls);
     *w = (struct analysis_weights){0};
 }
 

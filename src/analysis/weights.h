@@ -4,7 +4,7 @@
 #ifndef PYROMETER_ANALYSIS_WEIGHTS_H
 #define PYROMETER_ANALYSIS_WEIGHTS_H
 
-#include "analysis/query.h"
+#include "analysis/calls.h"
 
 struct analysis_weight {
     uint64_t weight;  /* in the metric's integer: ns, bytes, 1 */
@@ -18,10 +18,12 @@ struct analysis_weights {
     struct analysis_weight *thread;  /* tables->thread_count */
     struct analysis_weight *process; /* tables->process_count */
     struct analysis_weight total;
-    uint64_t recorded_samples; /* in the whole recording, whatever the query */
-    uint32_t threads_taken;    /* threads that pass the filters, with samples or without */
-    uint32_t damaged_chunks;   /* of samples, that had to be skipped */
-    /* Nothing is estimated. Either the metric is of exact calls, and `samples` are calls; or the
+    uint64_t recorded_samples;    /* in the whole recording, whatever the query */
+    uint32_t threads_taken;       /* threads that pass the filters, with samples or without */
+    uint32_t damaged_chunks;      /* of samples, that had to be skipped */
+    struct analysis_calls *calls; /* owned; of a metric of exact calls, NULL else */
+    /* Nothing is estimated. Either the metric is of exact calls, and `samples` say how often a path was
+     * entered (calls and resumes; calls alone are in `calls`); or the
      * profile has exact counts (profile_tables.counts) and the query leaves them whole: functions and
      * their calls are then taken from the counts. */
     bool exact;

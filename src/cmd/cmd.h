@@ -65,6 +65,17 @@ enum cmd_option_kind {
     CMD_OPT_TEXT, /* const char **  --sample      --sample=HZ   (value only with '=': "" without) */
     CMD_COUNT,    /* uint64_t *     --limit N     a whole number */
     CMD_REAL,     /* double *       --for S       a finite number >= 0 */
+    CMD_EACH,     /* struct cmd_each *  --match RE --limit N   may be repeated; see there */
+};
+
+/* Every use of the options that share it, in the order of the command line. */
+enum { CMD_EACH_MAX = 64 };
+struct cmd_each {
+    struct {
+        const char *option; /* its long name */
+        const char *value;
+    } use[CMD_EACH_MAX];
+    size_t count;
 };
 
 struct cmd_option {

@@ -48,7 +48,7 @@ static int write_file(const struct export_request *q, const struct profile *prof
     return cmd_output_close(&output, q->format->write(profile, &q->options, output.file));
 }
 
-static int export_run(const struct export_request *q, const char *run)
+static int export_run(struct export_request *q, const char *run)
 {
     struct profile *profile = NULL;
     struct stat st;
@@ -57,6 +57,9 @@ static int export_run(const struct export_request *q, const char *run)
     int status = cmd_load_run(run, &profile);
     if (!status)
         status = cmd_query_check(&q->options.query, profile);
+    /* what was counted is weighed; what was sampled is counted, unless a metric is asked for */
+    q->options.weighted |=
+        !status && analysis_metric_of(profile, q->options.query.metric)->weigh_calls;
     if (!status)
         status = q->output ? write_file(q, profile) : write_stdout(q, profile);
     profile_free(profile);

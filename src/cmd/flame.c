@@ -97,11 +97,12 @@ static int run_load(const struct flame_request *q, const char *name, struct flam
     if (status)
         return status;
     if (!run->weights.total.weight)
-        return cmd_fail(CMD_FAILED, "nothing to draw: '%s' holds no samples%s",
-                        profile_path(run->profile),
-                        run->weights.recorded_samples ? " that pass the filters" : "");
-    bool has_time =
-        strcmp(run->weights.metric->unit, "seconds") == 0 && !profile_tables(run->profile)->counts;
+        return cmd_fail(CMD_FAILED, "nothing to draw: '%s' holds no %s%s",
+                        profile_path(run->profile), run->weights.calls ? "calls" : "samples",
+                        run->weights.recorded_samples || profile_calls_records(run->profile)
+                            ? " that pass the filters"
+                            : "");
+    bool has_time = strcmp(run->weights.metric->unit, "seconds") == 0 && !run->weights.exact;
     if (q->options->by_time && !has_time)
         return cmd_fail(CMD_FAILED,
                         "'%s' does not say when its stacks were seen: leave out --by-time",

@@ -61,6 +61,15 @@ static int count_samples(void *ctx, const struct record_sample *samples, size_t 
     return 0;
 }
 
+static int count_calls(void *ctx, const struct record_calls *calls)
+{
+    struct view_info *info = ctx;
+    info->call_records++;
+    info->calls += calls->calls;
+    info->resumes += calls->resumes;
+    return 0;
+}
+
 static int show(const struct profile *profile, enum view_format format)
 {
     kind_vec kinds = {0};
@@ -68,6 +77,10 @@ static int show(const struct profile *profile, enum view_format format)
     int r = count_chunks(profile_path(profile), &kinds);
     if (r == 0)
         r = profile_each_sample(profile, count_samples, &info, &info.damaged_chunks);
+    uint32_t damaged = 0;
+    if (r == 0)
+        r = profile_each_calls(profile, count_calls, &info, &damaged);
+    info.damaged_chunks += damaged;
     int status = CMD_OK;
     if (r < 0) {
         status = cmd_load_failed(profile_path(profile), r);

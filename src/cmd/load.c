@@ -210,6 +210,12 @@ static int no_such_process(const struct analysis_query *q, const struct profile_
 
 int cmd_query_check(const struct analysis_query *query, const struct profile *profile)
 {
+    if ((query->has_from || query->has_to) &&
+        analysis_metric_of(profile, query->metric)->weigh_calls)
+        return cmd_fail(
+            CMD_FAILED,
+            "exact calls are sums that know no moments: leave out --range, or ask for a "
+            "sampled metric");
     const struct profile_tables *t = profile_tables(profile);
     struct analysis_query whole_process = *query;
     whole_process.thread = NULL;

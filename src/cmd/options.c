@@ -1,5 +1,5 @@
 /* The options of a command, parsed from its table. There is no central list: each command owns its
- * own, and this file only knows the five kinds.
+ * own, and this file only knows the six kinds.
  *
  * Accepted: --name, --name VALUE, --name=VALUE, -x, -x VALUE, -xVALUE, -xyz, and "--" to end the
  * options. Names are written out in full, so that a new option never breaks an old script. */
@@ -40,6 +40,7 @@ static const char *kind_wants(enum cmd_option_kind kind)
     case CMD_FLAG:
     case CMD_TEXT:
     case CMD_OPT_TEXT:
+    case CMD_EACH:
         break;
     }
     return "a value";
@@ -90,6 +91,15 @@ static int store(const struct parse *p, const struct cmd_option *o, const char *
     case CMD_REAL:
         good = parse_real(value, o->target);
         break;
+    case CMD_EACH: {
+        struct cmd_each *each = o->target;
+        if (each->count == CMD_EACH_MAX)
+            return cmd_fail_in(p->command, CMD_PARSED_ERROR,
+                               "%s is there too often: %d times at most", shown, CMD_EACH_MAX);
+        each->use[each->count].option = o->name;
+        each->use[each->count++].value = value;
+        break;
+    }
     }
     if (!good)
         return cmd_fail_in(p->command, CMD_PARSED_ERROR, "%s needs %s, not '%s'", shown,
@@ -127,6 +137,7 @@ static int take(struct parse *p, const struct cmd_option *o, const char *shown,
     case CMD_TEXT:
     case CMD_COUNT:
     case CMD_REAL:
+    case CMD_EACH:
         break;
     }
     if (!attached) {

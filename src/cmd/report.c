@@ -1,17 +1,21 @@
 /* `pyrometer report`: where the time went, as a table. */
 #include "view/report.h"
 
+#include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/list.h"
 #include "cmd/load.h"
+#include "cmd/speak.h"
 #include "view/heading.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 struct report_options {
     const char *by, *sort;
     struct cmd_query_options query;
+    struct cmd_each restrictions; /* --match and --limit, in the order given */
     struct cmd_list_options list;
     bool callers, callees;
 };
@@ -21,11 +25,64 @@ struct report_request {
     struct analysis_query query;
     enum analysis_by by;
     struct analysis_select select;
+    struct analysis_restriction restriction[CMD_EACH_MAX];
+    regex_t match[CMD_EACH_MAX]; /* the first `matches` are owned */
+    size_t matches;
     bool callers, callees;
     enum view_format format;
 };
 
-/* 0, or the exit status after a line. */
+/* A whole number of rows, or a part of them: 15, 0.1. */
+static int parse_limit(const char *text, struct analysis_restriction *ret)
+{
+    char *end = NULL;
+    errno = 0;
+    bool is_whole = *text && !text[strspn(text, "0123456789")];
+    ret->limit = is_whole ? strtoull(text, &end, 10) : 0;
+    if (is_whole && !errno)
+        return 0;
+    bool is_plain = *text && !text[strspn(text, ".0123456789")];
+    ret->part = is_plain ? strtod(text, &end) : 0;
+    if (ret->part > 0 && ret->part < 1 && end && !*end)
+        return 0;
+    return cmd_fail_in(
+        "report", CMD_USAGE,
+        "--limit needs a whole number of rows, or a part of them such as 0.1, not '%s'", text);
+}
+
+static int make_restrictions(const struct report_options *o, struct report_request *q)
+{
+    const struct cmd_each *each = &o->restrictions;
+    bool has_limit = false;
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < each->count; i++) {
+        struct analysis_restriction *r = &q->restriction[i];
+        r->text = each->use[i].value;
+        if (strcmp(each->use[i].option, "limit") == 0) {
+            has_limit = true;
+            status = parse_limit(r->text, r);
+            continue;
+        }
+        status = cmd_regex_compile("--match", r->text, &q->match[q->matches]);
+        if (!status)
+            r->match = &q->match[q->matches++];
+    }
+    q->select.restriction = q->restriction;
+    q->select.restriction_count = each->count;
+    q->select.limit = has_limit ? 0 : cmd_list_limit(&o->list, q->format);
+    return status;
+}
+
+static int choose_sort(const char *word, enum analysis_sort *ret)
+{
+    int r = analysis_sort_find(word, ret);
+    if (r == E_AMBIGUOUS)
+        return cmd_fail(CMD_USAGE, "--sort '%s' is the beginning of several keys: write more of it",
+                        word);
+    return r < 0 && cmd_choose("--sort", word, ANALYSIS_SORT_NAMES) < 0 ? CMD_USAGE : 0;
+}
+
+/* 0, or the exit status after a line. Also on failure the request is to be released. */
 static int understand(struct report_options *o, struct report_request *q)
 {
     const regex_t *match;
@@ -35,8 +92,8 @@ static int understand(struct report_options *o, struct report_request *q)
     if (status)
         return status;
     int by = cmd_choose("--by", o->by, ANALYSIS_BY_NAMES);
-    int sort = by < 0 ? -1 : cmd_choose("--sort", o->sort, ANALYSIS_SORT_NAMES);
-    if (sort < 0)
+    enum analysis_sort sort = ANALYSIS_SORT_SELF;
+    if (by < 0 || choose_sort(o->sort, &sort))
         return CMD_USAGE;
     q->by = (enum analysis_by)by;
     if ((o->callers || o->callees) && !analysis_by_is_code(q->by))
@@ -44,13 +101,8 @@ static int understand(struct report_options *o, struct report_request *q)
                         o->by);
     q->callers = o->callers;
     q->callees = o->callees;
-    q->select = (struct analysis_select){
-        .sort = (enum analysis_sort)sort,
-        .match = match,
-        .min_percent = o->list.min_percent,
-        .limit = cmd_list_limit(&o->list, q->format),
-    };
-    return 0;
+    q->select = (struct analysis_select){.sort = sort, .min_percent = o->list.min_percent};
+    return make_restrictions(o, q);
 }
 
 /* Analysis and printing; a negative code, with what it was in *ret_output. */
@@ -68,8 +120,9 @@ static int make_and_print(const struct report_request *q, const struct analysis_
     if (r == 0 && needs_edges)
         r = analysis_edges_init(&rows, &edges);
     if (r == 0) {
-        struct view_report report = {weights,    &rows,     &selection, needs_edges ? &edges : NULL,
-                                     q->callers, q->callees};
+        struct view_report report = {
+            weights,    &rows,      &selection, needs_edges ? &edges : NULL,
+            q->callers, q->callees, &q->select};
         *ret_output = true;
         r = view_report_print(&report, stdout, q->format, view_style_of(stdout));
     }
@@ -104,8 +157,10 @@ int cmd_report(int argc, char **argv)
     const struct cmd_option options[] = {
         {"by", 0, CMD_TEXT, &o.by, NULL},
         {"sort", 0, CMD_TEXT, &o.sort, NULL},
-        CMD_LIST_OPTIONS(&o.list),
-        CMD_LIST_LIMIT(&o.list),
+        {"match", 0, CMD_EACH, &o.restrictions, NULL},
+        {"limit", 0, CMD_EACH, &o.restrictions, NULL},
+        {"json", 0, CMD_FLAG, &o.list.json, NULL},
+        {"csv", 0, CMD_FLAG, &o.list.csv, NULL},
         CMD_LIST_MIN_PERCENT(&o.list),
         CMD_QUERY_OPTIONS(&o.query),
         {"callers", 0, CMD_FLAG, &o.callers, NULL},
@@ -127,6 +182,8 @@ int cmd_report(int argc, char **argv)
     if (!status)
         status = show(&q, profile);
     profile_free(profile);
+    while (q.matches)
+        regfree(&q.match[--q.matches]);
     cmd_list_release(&o.list);
     cmd_query_release(&o.query);
     return status;

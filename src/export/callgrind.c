@@ -18,6 +18,7 @@ struct call {
     uint32_t site; /* the line that calls */
     uint32_t row;  /* the function called */
     struct analysis_weight total;
+    uint64_t counted; /* calls, where they were counted */
 };
 
 struct calls {
@@ -132,7 +133,7 @@ static int take_counted(const struct export_source *s, const struct export_sites
         struct call *call = vec_push(&c->call);
         r = call ? 0 : E_NOMEM;
         if (r == 0)
-            *call = (struct call){row_site[e->caller], e->callee, e->total};
+            *call = (struct call){row_site[e->caller], e->callee, e->total, e->calls};
     }
     analysis_edges_release(&edges);
     return r;
@@ -158,7 +159,7 @@ static int calls_init(const struct export_source *s, const struct export_sites *
                       struct calls *ret)
 {
     struct calls c = {0};
-    int r = profile_tables(s->weights.profile)->counts && s->weights.exact ? take_counted(s, sites, &c) : weigh_calls(s, sites, &c);
+    int r = s->weights.exact ? take_counted(s, sites, &c) : weigh_calls(s, sites, &c);
     if (r == 0)
         r = sort_calls(&c, sites->site.len);
     if (r < 0) {
@@ -269,9 +270,11 @@ static void put_heading(struct writing *w, const struct profile *profile)
     if (!w->source->weights.exact)
         buf_puts(&w->buf, "\ndesc: Note: sampled; calls= counts the samples that saw a call");
     buf_put_u8(&w->buf, '\n');
-    buf_printf(&w->buf, "positions: line\nevent: %s_%s : %s\nevent: Samples : samples\n", m->name,
-               unit, m->text);
-    buf_printf(&w->buf, "events: %s_%s Samples\nsummary: ", m->name, unit);
+    bool entered = w->source->weights.calls != NULL;
+    const char *second = entered ? "Entries" : "Samples";
+    buf_printf(&w->buf, "positions: line\nevent: %s_%s : %s\nevent: %s : %s\n", m->name, unit,
+               m->text, second, entered ? "calls and resumes" : "samples");
+    buf_printf(&w->buf, "events: %s_%s %s\nsummary: ", m->name, unit, second);
     export_put_u64(&w->buf, w->source->weights.total.weight);
     buf_put_u8(&w->buf, ' ');
     export_put_u64(&w->buf, w->source->weights.total.samples);
@@ -280,6 +283,7 @@ static void put_heading(struct writing *w, const struct profile *profile)
 
 static void put_calls(struct writing *w, const struct call *call, size_t n, uint32_t from_row)
 {
+    bool exact = w->source->weights.exact;
     for (size_t i = 0; i < n; i++) {
         if (!call[i].total.samples)
             continue;
@@ -287,7 +291,7 @@ static void put_calls(struct writing *w, const struct call *call, size_t n, uint
             put_file(w, "cfi", call[i].row);
         put_function(w, "cfn", call[i].row);
         buf_puts(&w->buf, "calls=");
-        export_put_u64(&w->buf, call[i].total.samples);
+        export_put_u64(&w->buf, exact ? call[i].counted : call[i].total.samples);
         buf_put_u8(&w->buf, ' ');
         export_put_u64(&w->buf, w->source->rows.row[call[i].row].line);
         buf_put_u8(&w->buf, '\n');

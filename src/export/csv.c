@@ -3,6 +3,8 @@
 #include "analysis/select.h"
 #include "export/source.h"
 
+#include <inttypes.h>
+
 static void put_field(struct buf *b, struct profile_string text)
 {
     bool quote = false;
@@ -45,7 +47,10 @@ static void put_row(struct buf *b, const struct export_source *s, const struct a
     export_put_u64(b, row->self.samples);
     buf_put_u8(b, ',');
     export_put_u64(b, row->total.samples);
-    buf_printf(b, ",%d,%s,%s\r\n", row->special, m->name, m->unit);
+    buf_printf(b, ",%d,%s,%s", row->special, m->name, m->unit);
+    if (s->weights.exact)
+        buf_printf(b, ",%" PRIu64 ",%" PRIu64, row->calls, row->primitive_calls);
+    buf_puts(b, "\r\n");
 }
 
 static int write_rows(const struct export_source *s, FILE *out)
@@ -58,7 +63,8 @@ static int write_rows(const struct export_source *s, FILE *out)
     struct buf b;
     buf_init(&b, EXPORT_BUF_MAX);
     buf_puts(&b, "name,file,line,self,self_percent,total,total_percent,samples,total_samples,"
-                 "special,metric,unit\r\n");
+                 "special,metric,unit");
+    buf_puts(&b, s->weights.exact ? ",calls,primitive_calls\r\n" : "\r\n");
     for (size_t i = 0; r == 0 && i < selection.count; i++) {
         put_row(&b, s, &s->rows.row[selection.row[i]]);
         r = export_drain(&b, out, false);

@@ -22,6 +22,7 @@ typedef int export_fn(const struct profile *profile, const struct export_options
       "one line a stack and a number: flame graph tools, speedscope")                              \
     X("speedscope", export_speedscope_write, ".speedscope.json", "speedscope.app")                 \
     X("callgrind", export_callgrind_write, ".callgrind", "KCachegrind, callgrind_annotate")        \
+    X("pstats", export_pstats_write, ".prof", "pstats, snakeviz, gprof2dot, tuna")                 \
     X("pprof", export_pprof_write, ".pb.gz", "go tool pprof")                                      \
     X("json", export_json_write, ".json", "the whole profile as one object (docs/json.md)")        \
     X("csv", export_csv_write, ".csv", "a row for each function: spreadsheets, data frames")       \

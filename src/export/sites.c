@@ -29,7 +29,10 @@ int export_sites_init(const struct analysis_rows *rows, struct export_sites *ret
     struct idxmap map = {0};
     int r = s.node_site ? 0 : E_NOMEM;
     for (size_t i = 1; r == 0 && i < t->node_count; i++) {
-        r = add_node(&s, &map, rows->node_row[i], t->node_line[i], &s.node_site[i]);
+        uint32_t row = rows->node_row[i], line = t->node_line[i];
+        if (!line && rows->weights->calls)
+            line = rows->row[row].line; /* calls are counted by function: all at its first line */
+        r = add_node(&s, &map, row, line, &s.node_site[i]);
         if (r == 0)
             analysis_weight_add(&s.site.data[s.node_site[i]].self, rows->weights->node[i]);
     }

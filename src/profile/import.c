@@ -37,6 +37,13 @@ static void flush_if_due(struct import *im)
         format_writer_flush(im->writer);
 }
 
+/* "<built-in method time.sleep>", "<method 'append' of 'list' objects>": as cProfile names C functions. */
+static bool is_c_function(struct import_text name)
+{
+    return name.len > 2 && name.text[0] == '<' && name.text[name.len - 1] == '>' &&
+           memchr(name.text, ' ', name.len);
+}
+
 uint32_t import_code(struct import *im, struct import_text name, struct import_text file,
                      uint32_t first_line)
 {
@@ -54,13 +61,15 @@ uint32_t import_code(struct import *im, struct import_text name, struct import_t
     if (!slot)
         return RECORD_CODE_UNKNOWN;
     *slot = c;
-    slot->id = format_writer_code(im->writer,
-                                  &(struct record_code){
-                                      .name = c.name,
-                                      .file = c.file,
-                                      .first_line = first_line,
-                                      .flags = !file.len && is_note(name) ? RECORD_CODE_SPECIAL : 0,
-                                  });
+    slot->id = format_writer_code(im->writer, &(struct record_code){
+                                                  .name = c.name,
+                                                  .file = c.file,
+                                                  .first_line = first_line,
+                                                  .flags = file.len        ? 0
+                                                           : is_note(name) ? RECORD_CODE_SPECIAL
+                                                           : is_c_function(name) ? RECORD_CODE_C
+                                                                                 : 0,
+                                              });
     idxmap_insert(&im->code_map, hash, (uint32_t)im->codes.len - 1);
     return slot->id;
 }

@@ -51,6 +51,7 @@ static void give_back(struct drain *d, uint32_t slot)
     struct feed *f = d->feed[slot];
     struct feed **place = vec_push(&d->done);
     f->closed = true;
+    f->lost += atomic_exchange(&f->ring->lost, 0);
     session_unmap_slot(f->ring);
     f->ring = NULL;
     if (place)
@@ -75,6 +76,7 @@ static uint64_t look_at(struct drain *d, uint32_t slot, bool deaths)
         return 0;
     bool gone = now == RING_CLOSED || (deaths && process_is_gone(f->pid));
     int64_t taken = feed_take(f, &d->codes, TURN_WORDS);
+    f->nonsense += taken < 0; /* a ring of nonsense is given up */
     if (taken < 0 || (gone && feed_waiting(f) == 0))
         give_back(d, slot);
     return taken < 0 ? 0 : (uint64_t)taken;
@@ -181,6 +183,7 @@ struct carry {
     struct target_shared *shared;
     struct procs *procs;
     double ns_per_tick;
+    VEC(uint32_t) path; /* for stack_of() */
 };
 
 static void carry_codes(struct carry *c)
@@ -207,24 +210,34 @@ static void carry_codes(struct carry *c)
     d->codes.fresh.len = 0;
 }
 
-/* The node's place in the file's trie; 0 if a definition on the way has not come yet. */
+/* The code's id in the file; false if its definition has not come yet. It may still be in another ring;
+ * once there are no more rings, it never will, and the calls are kept as those of <unknown>. */
+static bool code_of(const struct drain *d, uint32_t number, uint32_t *ret)
+{
+    *ret = number < d->file_code.len ? d->file_code.data[number] : 0;
+    return *ret || !d->started;
+}
+
+/* The node's place in the file's trie; 0 if a definition on the way has not come yet. Not by recursion: a
+ * program may be a million calls deep. */
 static uint32_t stack_of(struct carry *c, struct feed *f, uint32_t node)
 {
-    struct calltree_node *n = &f->tree.nodes.data[node];
-    if (n->stack || node == 0)
-        return n->stack;
-    uint32_t parent = 0;
-    if (n->parent) {
-        parent = stack_of(c, f, n->parent);
-        if (!parent)
+    struct calltree_node *nodes = f->tree.nodes.data;
+    c->path.len = 0;
+    for (uint32_t at = node; at && !nodes[at].stack; at = nodes[at].parent) {
+        uint32_t *slot = vec_push(&c->path);
+        if (!slot)
             return 0;
+        *slot = at;
     }
-    uint32_t code = n->code < c->d->file_code.len ? c->d->file_code.data[n->code] : 0;
-    if (!code)
-        return 0;
-    struct record_stack stack = {.parent = parent, .code = code};
-    n->stack = format_writer_stack(c->shared->writer, &stack);
-    return n->stack;
+    for (size_t i = c->path.len; i-- > 0;) {
+        struct calltree_node *n = &nodes[c->path.data[i]];
+        struct record_stack stack = {.parent = nodes[n->parent].stack};
+        if (!code_of(c->d, n->code, &stack.code))
+            return 0;
+        n->stack = format_writer_stack(c->shared->writer, &stack);
+    }
+    return nodes[node].stack;
 }
 
 static void meet_thread(struct carry *c, struct feed *f)
@@ -318,7 +331,8 @@ static void carry_feed(struct carry *c, struct feed *f)
 
 void drain_flush(struct drain *d, struct target_shared *shared, struct procs *procs)
 {
-    struct carry c = {d, shared, procs, session_ns_per_tick(d->session)};
+    struct carry c = {
+        .d = d, .shared = shared, .procs = procs, .ns_per_tick = session_ns_per_tick(d->session)};
     pthread_mutex_lock(&d->lock);
     carry_codes(&c);
     pthread_mutex_unlock(&d->lock);
@@ -332,11 +346,17 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
         pthread_mutex_unlock(&d->lock);
     }
     pthread_mutex_lock(&d->lock);
+    carry_codes(&c); /* what came meanwhile: a thread that has ended will not be asked again */
+    size_t kept = 0;
     for (size_t i = 0; i < d->done.len; i++) {
         struct feed *f = d->done.data[i];
         carry_feed(&c, f);
-        feed_free(f);
+        if (f->tree.changed.len && d->started)
+            d->done.data[kept++] = f; /* a definition is still in somebody else's ring */
+        else
+            feed_free(f);
     }
-    d->done.len = 0;
+    d->done.len = kept;
     pthread_mutex_unlock(&d->lock);
+    vec_release(&c.path);
 }

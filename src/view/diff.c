@@ -183,9 +183,9 @@ static void each_note(struct printer *p, note_fn *fn)
     char note[256];
     double length = ratio((double)b->total.weight, (double)a->total.weight);
     if (length > SAME_WITHIN) {
-        snprintf(note, sizeof note,
-                 "The %s has %.3g times as much %s time: points tell more than seconds.",
-                 a->total.weight > b->total.weight ? "second" : "first", length, a->metric->name);
+        snprintf(note, sizeof note, "The %s has %.3g times as much %s%s: points tell more than %s.",
+                 a->total.weight > b->total.weight ? "second" : "first", length, a->metric->name,
+                 a->calls ? "" : " time", strcmp(a->metric->unit, "count") ? "seconds" : "counts");
         fn(p, note);
     }
     if (!b->total.samples != !a->total.samples) {
@@ -194,7 +194,7 @@ static void each_note(struct printer *p, note_fn *fn)
         fn(p, note);
     }
     double b_hz = view_run_achieved_hz(b->profile), a_hz = view_run_achieved_hz(a->profile);
-    if (ratio(b_hz, a_hz) > SAME_WITHIN) {
+    if (!a->calls && !b->calls && ratio(b_hz, a_hz) > SAME_WITHIN) {
         snprintf(note, sizeof note, "They were sampled at different rates: %.0f and %.0f Hz.", b_hz,
                  a_hz);
         fn(p, note);
@@ -249,9 +249,10 @@ static void heading_side(struct printer *p, const char *which, const struct anal
     profile_id_text(w->profile, id);
     buf_clear(&p->text);
     view_run_command(w->profile, &p->text);
-    view_emit_line(&p->emit, "%-6s  run %.8s  %s in %s samples  %s", which, id,
-                   view_weight_text(w->metric, w->total.weight).text,
-                   view_units_count(w->total.samples).text, buf_cstr(&p->text));
+    uint64_t n = w->calls ? w->calls->total.calls : w->total.samples;
+    view_emit_line(&p->emit, "%-6s  run %.8s  %s in %s %s  %s", which, id,
+                   view_weight_text(w->metric, w->total.weight).text, view_units_count(n).text,
+                   w->calls ? "calls, exact" : "samples", buf_cstr(&p->text));
 }
 
 static void print_text(struct printer *p, bool too_short)

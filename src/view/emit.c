@@ -195,6 +195,9 @@ static void number_text(const struct view_cell *cell, enum view_kind kind, struc
     case VIEW_SECONDS_CHANGE:
         buf_puts(out, view_units_seconds(cell->real).text);
         break;
+    case VIEW_PLAIN_SECONDS:
+        buf_printf(out, "%.6f", cell->real);
+        break;
     case VIEW_BYTES:
     case VIEW_BYTES_CHANGE:
         buf_puts(out, view_units_bytes(cell->real).text);
@@ -227,7 +230,7 @@ static void text_cells(struct view_emit *e, const struct view_cell *cells)
         }
         if (cells[i].absent)
             ;
-        else if (is_text(e->columns[i].kind))
+        else if (is_text(e->columns[i].kind) || e->columns[i].kind == VIEW_WORD)
             view_text_escape(&text, cells[i].text, cells[i].len);
         else
             number_text(&cells[i], e->columns[i].kind, &text);

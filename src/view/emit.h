@@ -32,7 +32,9 @@ enum view_kind {
     VIEW_BOOL,  /* count: 0 or 1 */
     VIEW_COUNT, /* whole number */
     VIEW_ID,    /* whole number without thousands marks: a line, a pid */
+    VIEW_WORD,  /* text, at the right: a number in a notation of its own */
     VIEW_SECONDS,
+    VIEW_PLAIN_SECONDS, /* without a unit, to the microsecond */
     VIEW_BYTES,
     VIEW_PERCENT,
     /* changes: real numbers, in text always with their sign */

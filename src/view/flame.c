@@ -109,7 +109,7 @@ static void put_run(const struct flame_picture *p, const struct analysis_weights
     buf_printf(b, "%s: ", which);
     view_heading_total(p->flame->rows->weights->metric, total.weight, b);
     buf_puts(b, ", ");
-    view_heading_samples(total.samples, b);
+    view_heading_samples(w, total.samples, b);
     size_t len = b->len;
     buf_puts(b, ", ");
     view_run_day(w->profile, b);
@@ -138,7 +138,7 @@ static int fill_run_facts(struct flame_picture *p)
     const struct analysis_metric *metric = p->flame->rows->weights->metric;
     bool is_said = strcmp(metric->name, "samples") == 0 || profile_tables(profile)->counts;
     if (!is_said)
-        view_heading_samples(p->total.samples, &b);
+        view_heading_samples(p->flame->rows->weights, p->total.samples, &b);
     if (r == 0 && b.len)
         r = add_line(&p->facts, &b);
     buf_puts(&b, "Python ");

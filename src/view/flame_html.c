@@ -156,6 +156,9 @@ static void put_data(FILE *out, struct flame_picture *p)
             f->bottom_up ? "true" : "false", VIEW_FLAME_COLOURS[f->colour]);
     fprintf(out, ",\"metric\":\"%s\",\"unit\":\"%s\",\"scale\":%.17g", metric->name, metric->unit,
             metric->scale);
+    const char *noun =
+        f->rows->weights->calls ? "[\"entry\",\"entries\"]" : "[\"sample\",\"samples\"]";
+    fprintf(out, ",\"noun\":%s", noun);
     fprintf(out, ",\"span\":%" PRIu64 ",\"from\":%" PRIu64, p->span, p->from_ns);
     fprintf(out, ",\"whole\":%" PRIu64 ",\"wholeSamples\":%" PRIu64, p->total.weight,
             p->total.samples);

@@ -115,7 +115,7 @@ function showTip(i, clientX, clientY) {
     const table = document.createElement("table");
     for (const cells of numbersOf(i)) {
         const tr = table.insertRow();
-        cells.forEach((cell, k) => tr.append(element("td", k === 3 && cell ? cell + (cell === "1" ? " sample" : " samples") : cell)));
+        cells.forEach((cell, k) => tr.append(element("td", k === 3 && cell ? cell + " " + data.noun[cell === "1" ? 0 : 1] : cell)));
     }
     tip.append(table);
     const box = tip.getBoundingClientRect();
@@ -136,7 +136,7 @@ function showDetails(i) {
     details.append(element("b", nameOf(i)));
     if (l.file) details.append(element("span", "  " + place(l), "path"));
     const texts = numbersOf(i).map(([what, much, part]) => what + " " + [much, part].filter(Boolean).join(", "));
-    details.append(element("span", "   " + texts.join("  ·  ") + "  ·  " + number(samples[i]) + (samples[i] === 1 ? " sample" : " samples")));
+    details.append(element("span", "   " + texts.join("  ·  ") + "  ·  " + number(samples[i]) + " " + data.noun[samples[i] === 1 ? 0 : 1]));
 }
 
 function select(i) {

@@ -62,8 +62,9 @@ static void put_tip(struct drawing *d, const struct flame_block *b)
         buf_printf(t, ":%u", l->line);
     buf_puts(t, "\ntotal ");
     flame_weight_text(p, b->total.weight, t);
-    buf_printf(t, " (%.2f %%, %s samples)", share_of(b->total.weight, p->total.weight),
-               view_units_count(b->total.samples).text);
+    buf_printf(t, " (%.2f %%, %s %s)", share_of(b->total.weight, p->total.weight),
+               view_units_count(b->total.samples).text,
+               p->flame->rows->weights->calls ? "entries" : "samples");
     if (!b->folded && !p->flame->bottom_up) {
         buf_puts(t, "\nself ");
         flame_weight_text(p, b->self.weight, t);

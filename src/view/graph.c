@@ -60,11 +60,11 @@ static int fill_facts(struct graph_picture *p)
     struct buf *b = &p->facts, word;
     buf_init(&word, LINE_BYTES_MAX);
     view_heading_total(w->metric, w->total.weight, b);
-    if (w->exact)
+    if (w->exact && !w->calls)
         buf_printf(b, "  ·  %s calls", view_units_count(w->total.samples).text);
     else if (strcmp(w->metric->name, "samples") != 0) {
         next_fact(b);
-        view_heading_samples(w->total.samples, b);
+        view_heading_samples(w, w->total.samples, b);
     }
     next_fact(b);
     buf_printf(b, "%zu of %zu functions", g->node_count, g->node_count + g->nodes_left);

@@ -105,7 +105,7 @@ static void put_weight(const struct graph_picture *p, struct buf *b, const char 
     put_share(b, graph_share(p, w.weight));
     if (!weights->exact && strcmp(weights->metric->name, "samples") != 0) {
         buf_puts(b, ", ");
-        view_heading_samples(w.samples, b);
+        view_heading_samples(weights, w.samples, b);
     }
     buf_puts(b, ")");
 }

@@ -31,14 +31,33 @@ struct view_units_text view_weight_text(const struct analysis_metric *metric, ui
 
 void view_heading_total(const struct analysis_metric *metric, uint64_t weight, struct buf *out)
 {
-    bool is_time = strcmp(metric->unit, "seconds") == 0 && strcmp(metric->name, "time") != 0;
+    bool is_time = strcmp(metric->unit, "seconds") == 0 && !metric->weigh_calls &&
+                   strcmp(metric->name, "time") != 0;
     buf_printf(out, "%s %s%s", view_weight_text(metric, weight).text, metric->name,
                is_time ? " time" : "");
 }
 
-void view_heading_samples(uint64_t samples, struct buf *out)
+void view_heading_samples(const struct analysis_weights *w, uint64_t samples, struct buf *out)
 {
-    buf_printf(out, "%s sample%s", view_units_count(samples).text, samples == 1 ? "" : "s");
+    uint64_t n = w->calls ? w->calls->total.calls : samples;
+    buf_printf(out, "%s %s%s%s", view_units_count(n).text, w->calls ? "call" : "sample",
+               n == 1 ? "" : "s", w->calls ? ", exact" : "");
+}
+
+static void facts_of_calls(struct json *j, const struct analysis_calls *c)
+{
+    json_kv_u64(j, "calls", c->total.calls);
+    json_kv_u64(j, "resumes", c->total.resumes);
+    json_key(j, "probes");
+    if (!c->calibrated) {
+        json_null(j);
+        return;
+    }
+    json_object_begin(j);
+    json_kv_real(j, "raw", (double)c->raw_ns * 1e-9);
+    json_kv_real(j, "taken_out", (double)c->taken_ns * 1e-9);
+    json_kv_real(j, "error", (double)c->error_ns * 1e-9);
+    json_object_end(j);
 }
 
 void view_heading_facts(struct json *j, const struct analysis_weights *w)
@@ -48,6 +67,8 @@ void view_heading_facts(struct json *j, const struct analysis_weights *w)
     json_kv_real(j, "total", (double)w->total.weight * w->metric->scale);
     json_kv_u64(j, "samples", w->total.samples);
     json_kv_bool(j, "too_short", view_is_too_short(w));
+    if (w->calls)
+        facts_of_calls(j, w->calls);
 }
 
 void view_heading_run(struct view_emit *e, const struct profile *profile)
@@ -76,8 +97,35 @@ static void print_import(struct view_emit *e, const struct analysis_weights *w, 
         view_emit_line(e, "%s %s (%s)", w->metric->name, total.text, format);
 }
 
+/* pstats' sentence, and what the probes cost. */
+void view_heading_exact(struct view_emit *e, const struct analysis_weights *w, uint64_t primitive)
+{
+    const struct analysis_calls *c = w->calls;
+    char recursive[64] = "";
+    if (primitive != c->total.calls)
+        snprintf(recursive, sizeof recursive, " (%s primitive calls)",
+                 view_units_count(primitive).text);
+    view_heading_run(e, w->profile);
+    view_emit_line(e, "%s function call%s%s in %.6f seconds, exact%s",
+                   view_units_count(c->total.calls).text, c->total.calls == 1 ? "" : "s", recursive,
+                   (double)(c->raw_ns - c->taken_ns) * 1e-9,
+                   strcmp(w->metric->name, "raw") == 0 ? " as stamped" : "");
+    if (c->calibrated)
+        view_emit_line(e, "probes: %s taken out of %s, ± %s; --metric raw leaves it in",
+                       view_units_seconds((double)c->taken_ns * 1e-9).text,
+                       view_units_seconds((double)c->raw_ns * 1e-9).text,
+                       view_units_seconds((double)c->error_ns * 1e-9).text);
+    else if (w->metric->corrected)
+        view_emit_line(e, "probes: their cost was not measured, and is in these times");
+    view_emit_line(e, "%s", "");
+}
+
 void view_heading_print(struct view_emit *e, const struct analysis_weights *w, double worst_error)
 {
+    if (w->calls) {
+        view_heading_exact(e, w, w->calls->total.calls);
+        return;
+    }
     view_heading_run(e, w->profile);
     const char *import = profile_meta_value(w->profile, "import");
     if (import) {
@@ -111,6 +159,12 @@ void view_heading_losses(struct view_emit *e, const struct analysis_weights *w)
 void view_heading_too_short(struct view_emit *e, const struct analysis_weights *w)
 {
     const struct profile *profile = w->profile;
+    if (!w->recorded_samples && profile_calls_records(profile)) {
+        view_emit_line(
+            e, "There are no samples, but exact calls: leave out --metric, or say time, raw "
+               "or calls.");
+        return;
+    }
     struct view_units_text n = view_units_count(w->recorded_samples);
     const char *plural = w->recorded_samples == 1 ? "" : "s";
     double elapsed = view_run_stat(profile, RECORD_STAT_ELAPSED_NS);
@@ -130,11 +184,18 @@ void view_heading_too_short(struct view_emit *e, const struct analysis_weights *
                    elapsed >= 0 ? view_units_seconds(elapsed * 1e-9).text : "");
     view_emit_line(
         e, "Record it again at a higher rate (pyrometer run --sample=10000 …) or let it run "
-           "longer; exact instruments for programs this short will come.");
+           "longer, or count its calls (pyrometer run --calls …), however short it is.");
 }
 
 void view_heading_nothing_left(struct view_emit *e, const struct analysis_weights *w)
 {
+    if (w->calls) {
+        view_emit_line(e, profile_calls_records(w->profile)
+                              ? "None of the calls is left by the filters."
+                              : "There are no exact calls in it: record them with pyrometer run "
+                                "--calls.");
+        return;
+    }
     view_emit_line(e, "None of the %s samples is left by the filters (metric %s).",
                    view_units_count(w->recorded_samples).text, w->metric->name);
 }

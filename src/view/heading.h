@@ -19,7 +19,7 @@ struct view_units_text view_weight_text(const struct analysis_metric *metric, ui
 
 /* "1.23 s wall time", "12,345 samples"; appended. */
 void view_heading_total(const struct analysis_metric *metric, uint64_t weight, struct buf *out);
-void view_heading_samples(uint64_t samples, struct buf *out);
+void view_heading_samples(const struct analysis_weights *w, uint64_t samples, struct buf *out);
 
 /* metric, unit, total, samples and too_short in an open object. */
 void view_heading_facts(struct json *j, const struct analysis_weights *w);
@@ -29,6 +29,9 @@ void view_heading_run(struct view_emit *e, const struct profile *profile);
 
 /* That line, and one that says how much there is and how sure it is; `worst_error` in points. */
 void view_heading_print(struct view_emit *e, const struct analysis_weights *w, double worst_error);
+
+/* The same for exact calls, with how many of them were not recursive. */
+void view_heading_exact(struct view_emit *e, const struct analysis_weights *w, uint64_t primitive);
 
 /* After the table: what was lost, if anything. */
 void view_heading_losses(struct view_emit *e, const struct analysis_weights *w);

@@ -150,6 +150,9 @@ static void print_json(struct json *j, const struct view_info *info)
     json_kv_u64(j, "file_bytes", s->file_bytes);
     json_kv_u64(j, "samples", info->samples);
     json_kv_u64(j, "sample_records", info->sample_records);
+    json_kv_u64(j, "calls", info->calls);
+    json_kv_u64(j, "resumes", info->resumes);
+    json_kv_u64(j, "call_records", info->call_records);
     json_kv_u64(j, "codes", t->code_count - 2); /* less "<unknown>" and "<lost>" */
     json_kv_u64(j, "stacks", t->node_count - 2);
     meta_json(j, p);
@@ -323,6 +326,30 @@ static void chunks_text(struct view_emit *e, const struct view_info *info)
     view_emit_table_end(e);
 }
 
+/* What came from inside the program, if anything did. */
+static void calls_text(struct view_emit *e, const struct view_info *info, struct buf *line)
+{
+    const struct profile *p = info->profile;
+    if (info->call_records) {
+        buf_clear(line);
+        buf_printf(line, "%s, exact", view_units_count(info->calls).text);
+        if (info->resumes)
+            buf_printf(line, ", and %s resumes", view_units_count(info->resumes).text);
+        buf_printf(line, ", in %s records", view_units_count(info->call_records).text);
+        fact(e, "calls", buf_cstr(line));
+    }
+    double events = view_run_stat(p, RECORD_STAT_EVENTS);
+    double waited = view_run_stat(p, RECORD_STAT_EVENT_WAIT_NS);
+    if (events <= 0)
+        return;
+    buf_clear(line);
+    buf_printf(line, "%s from inside the program", view_units_count((uint64_t)events).text);
+    if (waited > 0)
+        buf_printf(line, "; it waited for the recorder for %s, which is left out of all times",
+                   view_units_seconds(waited / (double)NS_PER_SEC).text);
+    fact(e, "events", buf_cstr(line));
+}
+
 static void print_text(struct view_emit *e, const struct view_info *info)
 {
     const struct profile_tables *t = profile_tables(info->profile);
@@ -330,12 +357,15 @@ static void print_text(struct view_emit *e, const struct view_info *info)
     buf_init(&line, LINE_BYTES_MAX);
     run_text(e, info, &line);
     buf_clear(&line);
-    buf_printf(&line, "%s in ", view_units_count(info->samples).text);
-    buf_printf(&line, "%s runs", view_units_count(info->sample_records).text);
-    double hz = view_run_achieved_hz(info->profile);
-    if (hz > 0)
-        buf_printf(&line, ", %.0f looks a second", hz);
-    fact(e, "samples", buf_cstr(&line));
+    if (view_run_is_sampled(info->profile)) {
+        buf_printf(&line, "%s in ", view_units_count(info->samples).text);
+        buf_printf(&line, "%s runs", view_units_count(info->sample_records).text);
+        double hz = view_run_achieved_hz(info->profile);
+        if (hz > 0)
+            buf_printf(&line, ", %.0f looks a second", hz);
+        fact(e, "samples", buf_cstr(&line));
+    }
+    calls_text(e, info, &line);
     buf_clear(&line);
     view_run_losses(info->profile, info->damaged_chunks, &line);
     fact(e, "lost", line.len ? buf_cstr(&line) : "nothing");

@@ -18,7 +18,8 @@ struct view_info {
     const struct view_info_kind *kinds;
     size_t kind_count;
     uint64_t sample_records, samples; /* decoded from the file, whatever its counters say */
-    uint32_t damaged_chunks;          /* of samples */
+    uint64_t call_records, calls, resumes;
+    uint32_t damaged_chunks; /* of samples and calls */
 };
 
 /* As text or JSON; 0, or why the output could not be written. */

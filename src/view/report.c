@@ -1,10 +1,14 @@
 /* Prints the report. The columns are one list; what a grouping has no use for is left out of it. */
 #include "view/report.h"
 
+#include "analysis/match.h"
 #include "base/err.h"
 #include "view/heading.h"
 #include "view/run.h"
+#include "view/text.h"
 #include "view/units.h"
+
+#include <inttypes.h>
 
 enum {
     TEXT_EDGES = 8, /* callers or callees shown under a row of the text table */
@@ -28,10 +32,25 @@ enum column {
     TOTAL_SAMPLES,
     CALLS,
     PRIMITIVE_CALLS,
+    RESUMES,
+    ALIVE,
     SPECIAL,
     TEXT_NAME,
     TEXT_WHERE,
+    /* pstats' */
+    NCALLS,
+    TOTTIME,
+    TOTTIME_PERCALL,
+    CUMTIME,
+    CUMTIME_PERCALL,
+    TEXT_RESUMES,
+    TEXT_ALIVE,
+    STANDARD_NAME,
     COLUMN_COUNT
+};
+
+struct counts {
+    uint64_t calls, primitive_calls, resumes, alive_ns;
 };
 
 struct printer {
@@ -40,7 +59,8 @@ struct printer {
     struct view_column columns[COLUMN_COUNT];
     enum column which[COLUMN_COUNT]; /* what stands in each of them */
     size_t column_count;
-    uint64_t calls, primitive_calls; /* of the row being printed, where they were counted */
+    struct counts count; /* of the row being printed, where they were counted */
+    char ncalls[48];
     struct buf where;
 };
 
@@ -52,6 +72,58 @@ static void add_column(struct printer *p, enum column which, struct view_column 
     p->columns[p->column_count++] = column;
 }
 
+/* Functions that were counted and timed are shown as pstats shows them. */
+static bool is_familiar(const struct view_report *report)
+{
+    enum analysis_by by = report->rows->by;
+    return report->weights->exact && view_metric_kind(report->weights->metric) == VIEW_SECONDS &&
+           (by == ANALYSIS_BY_FUNCTION || by == ANALYSIS_BY_LINE);
+}
+
+static void choose_familiar(struct printer *p)
+{
+    static const struct {
+        enum column which;
+        const char *title;
+        enum view_kind kind;
+    } columns[] = {
+        {NCALLS, "ncalls", VIEW_WORD},
+        {TOTTIME, "tottime", VIEW_PLAIN_SECONDS},
+        {TOTTIME_PERCALL, "percall", VIEW_PLAIN_SECONDS},
+        {CUMTIME, "cumtime", VIEW_PLAIN_SECONDS},
+        {CUMTIME_PERCALL, "percall", VIEW_PLAIN_SECONDS},
+        {TEXT_RESUMES, "resumes", VIEW_COUNT},
+        {TEXT_ALIVE, "alive", VIEW_PLAIN_SECONDS},
+        {STANDARD_NAME, "filename:lineno(function)", VIEW_PATH},
+    };
+    const struct view_report *report = p->report;
+    bool resumes = false, alive = false; /* most programs have none */
+    for (size_t i = 0; i < report->selection->count; i++) {
+        const struct analysis_row *row = &report->rows->row[report->selection->row[i]];
+        resumes |= row->resumes != 0;
+        alive |= row->alive_ns != 0;
+    }
+    for (size_t i = 0; i < p->column_count; i++)
+        p->columns[i].place = VIEW_ONLY_DATA;
+    for (size_t i = 0; i < ARRAY_LEN(columns); i++)
+        if ((columns[i].which != TEXT_RESUMES || resumes) &&
+            (columns[i].which != TEXT_ALIVE || alive))
+            add_column(
+                p, columns[i].which,
+                (struct view_column){NULL, columns[i].title, columns[i].kind, VIEW_ONLY_TEXT});
+}
+
+static void choose_counted(struct printer *p)
+{
+    add_column(p, CALLS, (struct view_column){"calls", "calls", VIEW_COUNT, VIEW_BOTH});
+    add_column(p, PRIMITIVE_CALLS,
+               (struct view_column){"primitive_calls", "primitive", VIEW_COUNT, VIEW_BOTH});
+    if (!p->report->weights->calls)
+        return; /* another tool's counts have no more */
+    add_column(p, RESUMES, (struct view_column){"resumes", NULL, VIEW_COUNT, VIEW_ONLY_DATA});
+    add_column(p, ALIVE, (struct view_column){"alive", NULL, VIEW_SECONDS, VIEW_ONLY_DATA});
+}
+
 static void choose_columns(struct printer *p, bool with_error)
 {
     enum analysis_by by = p->report->rows->by;
@@ -61,7 +133,9 @@ static void choose_columns(struct printer *p, bool with_error)
     enum view_column_place error = with_error ? VIEW_BOTH : VIEW_ONLY_DATA;
     bool is_path = by == ANALYSIS_BY_FILE;
     bool counted =
-        p->report->weights->exact && (by == ANALYSIS_BY_FUNCTION || by == ANALYSIS_BY_LINE);
+        code &&
+        (p->report->weights->calls ||
+         (p->report->weights->exact && (by == ANALYSIS_BY_FUNCTION || by == ANALYSIS_BY_LINE)));
     enum view_column_place samples = counted ? VIEW_ONLY_DATA : VIEW_BOTH;
 
     add_column(p, NAME, (struct view_column){"name", NULL, VIEW_NAME, VIEW_ONLY_DATA});
@@ -77,15 +151,17 @@ static void choose_columns(struct printer *p, bool with_error)
                (struct view_column){"total_percent", "total %", VIEW_PERCENT, total});
     add_column(p, TOTAL_ERROR,
                (struct view_column){"total_error_percent", NULL, VIEW_PERCENT, VIEW_ONLY_DATA});
-    add_column(p, SAMPLES, (struct view_column){"samples", "samples", VIEW_COUNT, samples});
+    const char *entries = p->report->weights->calls ? "entries" : "samples";
+    add_column(p, SAMPLES, (struct view_column){"samples", entries, VIEW_COUNT, samples});
     add_column(p, TOTAL_SAMPLES,
                (struct view_column){"total_samples", NULL, VIEW_COUNT, VIEW_ONLY_DATA});
-    if (counted) {
-        add_column(p, CALLS, (struct view_column){"calls", "calls", VIEW_COUNT, VIEW_BOTH});
-        add_column(p, PRIMITIVE_CALLS,
-                   (struct view_column){"primitive_calls", "primitive", VIEW_COUNT, VIEW_BOTH});
-    }
+    if (counted)
+        choose_counted(p);
     add_column(p, SPECIAL, (struct view_column){"special", NULL, VIEW_BOOL, VIEW_ONLY_DATA});
+    if (is_familiar(p->report)) {
+        choose_familiar(p);
+        return;
+    }
     if (!code)
         add_column(p, PID, (struct view_column){"pid", "pid", VIEW_ID, VIEW_BOTH});
     if (by == ANALYSIS_BY_THREAD)
@@ -135,6 +211,64 @@ static struct view_cell where_cell(struct printer *p, const struct analysis_row 
     return (struct view_cell){.text = text, .len = p->where.len};
 }
 
+static struct view_cell standard_name_cell(struct printer *p, const struct analysis_row *row)
+{
+    buf_clear(&p->where);
+    if (row->is_c) {
+        analysis_match_c_name(row->name, &p->where);
+    } else if (!row->special) {
+        buf_append(&p->where, row->file.text, row->file.len);
+        buf_printf(&p->where, ":%u(", row->line);
+        buf_append(&p->where, row->name.text, row->name.len);
+        buf_puts(&p->where, ")");
+    } else {
+        buf_append(&p->where, row->name.text, row->name.len);
+    }
+    const char *text = buf_cstr(&p->where);
+    return (struct view_cell){.text = text, .len = p->where.len};
+}
+
+/* "3" or, with recursion, "177/1". */
+static struct view_cell ncalls_cell(struct printer *p)
+{
+    const struct counts *c = &p->count;
+    int n = snprintf(p->ncalls, sizeof p->ncalls, "%" PRIu64, c->calls);
+    if (c->primitive_calls != c->calls)
+        n += snprintf(p->ncalls + n, sizeof p->ncalls - (size_t)n, "/%" PRIu64, c->primitive_calls);
+    return (struct view_cell){.text = p->ncalls, .len = (size_t)n};
+}
+
+static struct view_cell seconds_cell(uint64_t ns, uint64_t calls, bool absent)
+{
+    return (struct view_cell){.real = calls ? (double)ns * 1e-9 / (double)calls : 0,
+                              .absent = absent || !calls};
+}
+
+static struct view_cell familiar_cell(struct printer *p, enum column which,
+                                      const struct analysis_row *row, struct analysis_weight self,
+                                      struct analysis_weight total)
+{
+    const struct counts *c = &p->count;
+    switch (which) {
+    case NCALLS:
+        return ncalls_cell(p);
+    case TOTTIME:
+        return seconds_cell(self.weight, 1, false);
+    case TOTTIME_PERCALL:
+        return seconds_cell(self.weight, c->calls, false);
+    case CUMTIME:
+        return seconds_cell(total.weight, 1, false);
+    case CUMTIME_PERCALL:
+        return seconds_cell(total.weight, c->primitive_calls, false);
+    case TEXT_RESUMES:
+        return (struct view_cell){.count = c->resumes, .absent = !c->resumes};
+    case TEXT_ALIVE:
+        return seconds_cell(c->alive_ns, 1, !c->alive_ns);
+    default:
+        return standard_name_cell(p, row);
+    }
+}
+
 static struct view_cell cell_of(struct printer *p, enum column which,
                                 const struct analysis_row *row, struct analysis_weight self,
                                 struct analysis_weight total)
@@ -170,13 +304,19 @@ static struct view_cell cell_of(struct printer *p, enum column which,
     case TOTAL_SAMPLES:
         return (struct view_cell){.count = total.samples};
     case CALLS:
-        return (struct view_cell){.count = p->calls};
+        return (struct view_cell){.count = p->count.calls};
     case PRIMITIVE_CALLS:
-        return (struct view_cell){.count = p->primitive_calls};
+        return (struct view_cell){.count = p->count.primitive_calls};
+    case RESUMES:
+        return (struct view_cell){.count = p->count.resumes};
+    case ALIVE:
+        return seconds_cell(p->count.alive_ns, 1, !p->count.alive_ns);
     case SPECIAL:
         return (struct view_cell){.count = row->special};
-    default:
+    case TEXT_WHERE:
         return where_cell(p, row);
+    default:
+        return familiar_cell(p, which, row, self, total);
     }
 }
 
@@ -203,8 +343,8 @@ static void print_edges(struct printer *p, uint32_t row, bool callers)
     for (size_t i = from; i < to; i++) {
         struct view_cell cells[COLUMN_COUNT];
         uint32_t other = callers ? edges[i].caller : edges[i].callee;
-        p->calls = edges[i].calls;
-        p->primitive_calls = edges[i].primitive_calls;
+        p->count = (struct counts){edges[i].calls, edges[i].primitive_calls, edges[i].resumes,
+                                   edges[i].alive_ns};
         fill_cells(p, &p->report->rows->row[other], edges[i].self, edges[i].total, cells);
         view_emit_sub_row(&p->emit, cells);
     }
@@ -220,8 +360,7 @@ static void print_table(struct printer *p, bool empty)
         uint32_t at = report->selection->row[i];
         const struct analysis_row *row = &report->rows->row[at];
         struct view_cell cells[COLUMN_COUNT];
-        p->calls = row->calls;
-        p->primitive_calls = row->primitive_calls;
+        p->count = (struct counts){row->calls, row->primitive_calls, row->resumes, row->alive_ns};
         fill_cells(p, row, row->self, row->total, cells);
         view_emit_row_begin(&p->emit, cells);
         if (report->callers)
@@ -265,6 +404,41 @@ static void print_footing(struct printer *p)
     view_heading_losses(&p->emit, p->report->weights);
 }
 
+static void print_heading(struct printer *p)
+{
+    const struct view_report *report = p->report;
+    const struct analysis_weights *w = report->weights;
+    if (!w->calls || report->rows->by != ANALYSIS_BY_FUNCTION) {
+        view_heading_print(&p->emit, w, worst_error(p));
+        return;
+    }
+    uint64_t primitive = 0;
+    for (size_t i = 0; i < report->rows->count; i++)
+        primitive += report->rows->row[i].primitive_calls;
+    view_heading_exact(&p->emit, w, primitive);
+}
+
+/* pstats' sentence for each restriction that left something out. */
+static void print_restrictions(struct printer *p)
+{
+    const struct analysis_select *select = p->report->select;
+    const size_t *left = p->report->selection->left;
+    bool any = false, familiar = select && is_familiar(p->report);
+    for (size_t i = 0; familiar && i < select->restriction_count; i++) {
+        const struct analysis_restriction *r = &select->restriction[i];
+        if (left[i] == left[i + 1])
+            continue;
+        const char *quote = r->match ? "'" : "";
+        buf_clear(&p->where);
+        view_text_escape(&p->where, r->text, strlen(r->text));
+        view_emit_line(&p->emit, "List reduced from %zu to %zu due to restriction <%s%s%s>",
+                       left[i], left[i + 1], quote, buf_cstr(&p->where), quote);
+        any = true;
+    }
+    if (any)
+        view_emit_line(&p->emit, "%s", "");
+}
+
 static void print_text(struct printer *p, bool too_short)
 {
     if (too_short) {
@@ -275,7 +449,8 @@ static void print_text(struct printer *p, bool too_short)
         view_emit_line(&p->emit,
                        "No row matches; without --match and --min-percent there are more.");
     } else {
-        view_heading_print(&p->emit, p->report->weights, worst_error(p));
+        print_heading(p);
+        print_restrictions(p);
         print_table(p, false);
         print_footing(p);
     }

@@ -12,6 +12,7 @@ struct view_report {
     const struct analysis_selection *selection;
     const struct analysis_edges *edges; /* needed if one of the next two is set; NULL else */
     bool callers, callees;
+    const struct analysis_select *select; /* what the selection was made by; NULL: not to be told */
 };
 
 /* 0, E_NOMEM, or why the output could not be written. */

@@ -146,6 +146,12 @@ void view_run_losses_json(struct json *j, const struct profile *p, uint32_t dama
     json_kv_u64(j, "torn_bytes", s->torn ? s->file_bytes - s->good_bytes : 0);
     stat_u64(j, p, "processes_short", RECORD_STAT_PROCESSES_SHORT);
     stat_u64(j, p, "processes_refused", RECORD_STAT_PROCESSES_REFUSED);
+    stat_u64(j, p, "events_lost", RECORD_STAT_EVENTS_LOST);
+    stat_u64(j, p, "events_damaged", RECORD_STAT_EVENTS_DAMAGED);
+    stat_u64(j, p, "threads_refused", RECORD_STAT_THREADS_REFUSED);
+    stat_u64(j, p, "agents_refused", RECORD_STAT_AGENTS_REFUSED);
+    stat_real(j, p, "event_wait_seconds", RECORD_STAT_EVENT_WAIT_NS, (double)NS_PER_SEC);
+    stat_real(j, p, "event_paused_seconds", RECORD_STAT_EVENT_PAUSED_NS, (double)NS_PER_SEC);
     json_key(j, "write_error");
     json_bool(j, view_run_stat(p, RECORD_STAT_WRITE_ERROR) > 0);
     json_object_end(j);
@@ -163,9 +169,23 @@ static void say(struct buf *out, double count, const char *one, const char *many
     buf_printf(out, " %s", count == 1 ? one : many);
 }
 
-void view_run_losses(const struct profile *p, uint32_t damaged, struct buf *out)
+/* A time that is not nothing: "… for 12.3 ms". */
+static void say_time(struct buf *out, double ns, const char *what)
 {
-    const struct format_summary *s = profile_summary(p);
+    if (ns <= 0)
+        return;
+    buf_printf(out, "%s%s for %s", out->len ? ", " : "", what, view_units_seconds(ns / 1e9).text);
+}
+
+bool view_run_is_sampled(const struct profile *p)
+{
+    const char *instruments = profile_meta_value(p, "instruments");
+    return !instruments || strstr(instruments, "sample") || profile_sample_records(p);
+}
+
+/* Of what was seen from outside. */
+static void look_losses(const struct profile *p, struct buf *out)
+{
     say(out, view_run_stat(p, RECORD_STAT_TICKS_MISSED), "look missed", "looks missed");
     say(out, view_run_stat(p, RECORD_STAT_SAMPLES_MARKED), "sample marked <moving>",
         "samples marked <moving>");
@@ -176,6 +196,29 @@ void view_run_losses(const struct profile *p, uint32_t damaged, struct buf *out)
         "processes too short to look at");
     say(out, view_run_stat(p, RECORD_STAT_PROCESSES_REFUSED), "process not readable",
         "processes not readable");
+}
+
+/* Of what came from inside the program. Waits are no loss, but they tell that it was slowed down. */
+static void event_losses(const struct profile *p, struct buf *out)
+{
+    say(out, view_run_stat(p, RECORD_STAT_EVENTS_LOST), "event dropped", "events dropped");
+    say(out, view_run_stat(p, RECORD_STAT_EVENTS_DAMAGED), "event not understood",
+        "events not understood");
+    say(out, view_run_stat(p, RECORD_STAT_THREADS_REFUSED), "thread not traced for want of a ring",
+        "threads not traced for want of a ring");
+    say(out, view_run_stat(p, RECORD_STAT_AGENTS_REFUSED),
+        "process not traced: an agent of another version",
+        "processes not traced: an agent of another version");
+    say_time(out, view_run_stat(p, RECORD_STAT_EVENT_PAUSED_NS),
+             "threads that could not be traced");
+}
+
+void view_run_losses(const struct profile *p, uint32_t damaged, struct buf *out)
+{
+    const struct format_summary *s = profile_summary(p);
+    if (view_run_is_sampled(p)) /* else nobody wanted to look */
+        look_losses(p, out);
+    event_losses(p, out);
     say(out, (double)s->damaged_chunks + damaged, "chunk damaged", "chunks damaged");
     say(out, (double)s->missing_chunks, "chunk missing", "chunks missing");
     if (view_run_stat(p, RECORD_STAT_WRITE_ERROR) > 0)

@@ -19,6 +19,9 @@ void view_run_pythons(const struct profile *p, struct buf *out);
 /* A counter in the recorder's integer, or -1 where the recording does not say. */
 double view_run_stat(const struct profile *p, enum record_stat stat);
 
+/* False if it was only traced from inside: then looks mean nothing. */
+bool view_run_is_sampled(const struct profile *p);
+
 /* Looks per second that were really taken; -1 if not known. */
 double view_run_achieved_hz(const struct profile *p);
 

@@ -45,7 +45,8 @@ static void print_row(const struct analysis_rows *rows, uint32_t index, FILE *ou
     double share = rows->weights->total.weight
                        ? (double)row->self.weight / (double)rows->weights->total.weight
                        : 0;
-    double error = analysis_share_error(share, rows->weights->total.samples);
+    double error =
+        rows->weights->exact ? 0 : analysis_share_error(share, rows->weights->total.samples);
     struct buf text;
     buf_init(&text, 1 << 20);
     view_text_escape(&text, row->name.text, row->name.len);
@@ -53,8 +54,12 @@ static void print_row(const struct analysis_rows *rows, uint32_t index, FILE *ou
         buf_puts(&text, "  ");
         struct profile_string file = from_here(rows->weights->profile, row->file);
         view_text_escape(&text, file.text, file.len);
-        buf_printf(&text, ":%u", row->line);
+        if (row->line)
+            buf_printf(&text, ":%u", row->line);
     }
+    if (rows->weights->calls)
+        buf_printf(&text, ", %s call%s", view_units_count(row->calls).text,
+                   row->calls == 1 ? "" : "s");
     struct buf fitted;
     buf_init(&fitted, 1 << 20);
     view_text_fit(&fitted, (const char *)text.data, text.len, width ? width - 18 : SIZE_MAX,
@@ -108,15 +113,25 @@ static void print_cost(const struct profile *p, FILE *out)
     fprintf(out, ", %.0f Python thread%s\n", threads, threads == 1 ? "" : "s");
 }
 
-static void print_sampling(const struct profile *p, const struct analysis_weights *w, FILE *out)
+static void print_sampling(const struct profile *p, const struct analysis_weights *w,
+                           uint64_t calls, FILE *out)
 {
-    double cpu =
-        stat_seconds(p, RECORD_STAT_SAMPLER_CPU_NS) + stat_seconds(p, RECORD_STAT_WRITER_CPU_NS);
+    double cpu = stat_seconds(p, RECORD_STAT_SAMPLER_CPU_NS) +
+                 stat_seconds(p, RECORD_STAT_WRITER_CPU_NS) +
+                 stat_seconds(p, RECORD_STAT_DRAIN_CPU_NS);
     double rate = view_run_achieved_hz(p);
-    fprintf(out, "%s samples", view_units_count(w->recorded_samples).text);
-    if (rate > 0)
-        fprintf(out, " at %.0f Hz", rate);
-    fprintf(out, ", %s CPU of our own", view_units_seconds(cpu).text);
+    if (view_run_is_sampled(p)) {
+        fprintf(out, "%s samples", view_units_count(w->recorded_samples).text);
+        if (rate > 0)
+            fprintf(out, " at %.0f Hz", rate);
+        fputs(", ", out);
+    }
+    if (profile_calls_records(p))
+        fprintf(out, "%s calls, exact, ", view_units_count(calls).text);
+    fprintf(out, "%s CPU of our own", view_units_seconds(cpu).text);
+    double waited = view_run_stat(p, RECORD_STAT_EVENT_WAIT_NS);
+    if (waited >= 1e6) /* below a millisecond it is nobody's concern */
+        fprintf(out, ", %s waited for us (left out)", view_units_seconds(waited / 1e9).text);
     struct buf losses;
     buf_init(&losses, 1 << 16);
     view_run_losses(p, w->damaged_chunks, &losses);
@@ -124,6 +139,20 @@ static void print_sampling(const struct profile *p, const struct analysis_weight
         fprintf(out, "; %s", buf_cstr(&losses));
     fputc('\n', out);
     buf_release(&losses);
+}
+
+static int add_calls(void *ctx, const struct record_calls *calls)
+{
+    *(uint64_t *)ctx += calls->calls;
+    return 0;
+}
+
+static int count_calls(const struct profile *p, const struct analysis_weights *w, uint64_t *ret)
+{
+    if (!w->calls)
+        return profile_each_calls(p, add_calls, ret, NULL);
+    *ret = w->calls->total.calls;
+    return 0;
 }
 
 int view_summary_print(const struct profile *p, const char *path, FILE *out,
@@ -142,8 +171,14 @@ int view_summary_print(const struct profile *p, const char *path, FILE *out,
     fprintf(out, ": %.*s\n", style.width ? (int)style.width * 2 : 400, buf_cstr(&command));
     buf_release(&command);
     print_cost(p, out);
-    print_sampling(p, &weights, out);
-    if (weights.total.samples >= SUMMARY_MIN_SAMPLES) {
+    uint64_t calls = 0;
+    rc = count_calls(p, &weights, &calls);
+    print_sampling(p, &weights, calls, out);
+    if (rc == 0 && weights.calls) {
+        bold(&style, out, "hottest functions");
+        fputs(" (own share of the time in calls)\n", out);
+        rc = print_hottest(&weights, ANALYSIS_BY_FUNCTION, out, style.width);
+    } else if (rc == 0 && weights.total.samples >= SUMMARY_MIN_SAMPLES) {
         bold(&style, out, "hottest functions");
         fputs(" (own share of wall time)\n", out);
         rc = print_hottest(&weights, ANALYSIS_BY_FUNCTION, out, style.width);
@@ -152,10 +187,14 @@ int view_summary_print(const struct profile *p, const char *path, FILE *out,
         if (rc == 0)
             rc = print_hottest(&weights, ANALYSIS_BY_LINE, out, style.width);
     } else {
-        fputs("too short to sample: try --sample=10000, or a longer run\n", out);
+        fputs("too short to sample: try --sample=10000 or --calls, or a longer run\n", out);
     }
     fprintf(out, "recorded in %s\n", path);
-    fputs("next: pyrometer report, pyrometer lines, pyrometer flame -o flame.html\n", out);
+    fputs(weights.calls
+              ? "next: pyrometer report, pyrometer flame -o flame.html, pyrometer export "
+                "pstats -o out.prof\n"
+              : "next: pyrometer report, pyrometer lines, pyrometer flame -o flame.html\n",
+          out);
     analysis_weights_release(&weights);
     return rc;
 }

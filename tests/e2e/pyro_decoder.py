@@ -11,7 +11,7 @@ FILE = struct.Struct("<8sHHIII16sQQQ")
 CHUNK = struct.Struct("<IHHIIIIQ")
 MAGIC, CHUNK_MAGIC = b"\x89PYRO\r\n\x1a", 0x48435950
 MAX_CHUNK = 64 << 20
-META, STRINGS, CODES, STACKS, PROCESSES, THREADS, SAMPLES, STATS, END, SOURCES = 1, 2, 3, 4, 5, 6, 7, 8, 9, 23
+META, STRINGS, CODES, STACKS, PROCESSES, THREADS, SAMPLES, STATS, END, CALLS, SOURCES = 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 23
 
 
 class Damaged(Exception):
@@ -59,6 +59,7 @@ class Recording:
     def __init__(self, data):
         self.meta, self.strings, self.codes, self.stacks = {}, {0: ""}, {}, {}
         self.processes, self.threads, self.samples, self.stats, self.sources = {}, {}, [], {}, {}
+        self.calls = []  # (thread, stack, calls, resumes, self ns, alive ns)
         self.damaged = self.missing = 0
         self.torn = self.finished = False
         self.data = data
@@ -119,7 +120,7 @@ class Recording:
     def decode(self, kind, p, records):
         decoders = {META: self.read_meta, STRINGS: self.read_strings, CODES: self.read_codes, STACKS: self.read_stacks,
                     PROCESSES: self.read_processes, THREADS: self.read_threads, SAMPLES: self.read_samples,
-                    STATS: self.read_stats, SOURCES: self.read_sources}
+                    STATS: self.read_stats, CALLS: self.read_calls, SOURCES: self.read_sources}
         if kind in decoders:
             decoders[kind](p, records)
             if p.at != len(p.data):
@@ -170,6 +171,13 @@ class Recording:
             count = p.varint() if head & 0x80 else 1
             end = (start + duration) % 2**64
             self.samples.append((thread, stack, head & 0x1F, count, start, duration))
+
+    def read_calls(self, p, records):
+        thread = stack = 0
+        for _ in range(records):
+            thread += p.svarint()
+            stack += p.svarint()
+            self.calls.append((thread, stack, *p.varints(4)))
 
     def read_stats(self, p, records):
         for _ in range(records):

@@ -19,11 +19,11 @@ ROOT = pathlib.Path(harness.ROOT)
 ROW = re.compile(r'X\((\w+), cmd_\w+, "(\w+)",\s*\\?\s*"([^"]+)"\)')
 COMMANDS = {name: summary for name, _, summary in
             ROW.findall((ROOT / "src/cmd/cmd.h").read_text(encoding="utf-8"))}
-KINDS = "FLAG|TEXT|OPT_TEXT|COUNT|REAL"
+KINDS = "FLAG|TEXT|OPT_TEXT|COUNT|REAL|EACH"
 OPTION = re.compile(r'\{\s*(?:\.name\s*=\s*)?"([a-z][a-z-]*)",\s*(?:\.letter\s*=\s*)?(?:(0)|\'(\w)\'),'
                     r'\s*(?:\.kind\s*=\s*)?CMD_(%s)\b' % KINDS)
 DOCUMENTED = re.compile(r"^- (?:\*\*-(\w)\*\*, )?\*\*--([a-z][a-z-]*)\*\*(\[=[A-Z]+\]| [A-Z][A-Z:]*)?$", re.M)
-SHAPE = {"FLAG": "none", "OPT_TEXT": "optional", "TEXT": "value", "COUNT": "value", "REAL": "value"}
+SHAPE = {"FLAG": "none", "OPT_TEXT": "optional", "TEXT": "value", "COUNT": "value", "REAL": "value", "EACH": "value"}
 
 
 def man(page):

@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 import json
+import marshal
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ import pytest
 
 from harness import PYROMETER, ROOT, Recording, default_python, one_line_error, pyrometer, record, spin_text, workload
 
-FORMATS = ["collapsed", "speedscope", "callgrind", "pprof", "json", "csv", "dot"]
+FORMATS = ["collapsed", "speedscope", "callgrind", "pstats", "pprof", "json", "csv", "dot"]
 FLAMEGRAPH = "/usr/share/perl5/Devel/NYTProf/flamegraph.pl"
 SPEEDSCOPE = ("https://registry.npmjs.org/speedscope/-/speedscope-1.25.0.tgz",
               "2831f1e0d26df914b477e522d78b8485511495a6af81a0b88158f8b48f9e0d03")
@@ -253,6 +254,16 @@ def test_pprof_by_its_specification(recording, total):
     assert close(weight / 1e9, total) and samples == recording.report()["samples"]
 
 
+def test_pstats_of_samples(recording, total):
+    """Counts are samples here; times and who calls whom are the report's."""
+    stats = marshal.loads(export("pstats", recording, text=False))
+    assert close(sum(v[2] for v in stats.values()), total)
+    rows = {(r["file"] or "~", r["line"] or 0, r["name"].split(".")[-1]): r for r in recording.rows("--callers") if not r["special"]}
+    for key, row in rows.items():
+        assert close(stats[key][3], row["total"]) and stats[key][1] == row["total_samples"]
+        assert len(stats[key][4]) == len(row["callers"])
+
+
 def test_dot_by_graphviz(recording, tmp_path):
     path = str(tmp_path / "x.dot")
     pyrometer("export", "dot", recording.path, "-o", path, check=0)
@@ -342,6 +353,8 @@ def test_hostile_names(form, tmp_path):
     elif form == "callgrind":
         (tmp_path / "c").write_bytes(out)
         assert annotated_total(str(tmp_path / "c"))[0][0] == 70000000
+    elif form == "pstats":
+        assert {key[2] for key in marshal.loads(out)} == set(evil)
     else:
         (tmp_path / "d").write_bytes(out)
         run(tool("dot"), "-Tsvg", str(tmp_path / "d"))
@@ -356,6 +369,8 @@ def test_nothing_to_export(form, tmp_path):
         json.loads(out)
     elif form == "pprof":
         gzip.decompress(out)
+    elif form == "pstats":
+        assert marshal.loads(out) == {}
     assert form == "collapsed" or out
 
 

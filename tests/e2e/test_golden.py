@@ -15,6 +15,15 @@ def test_there_are_some():
         pytest.skip("tests/golden holds no recordings yet")
 
 
+def known(got, expected):
+    """What is said, less the keys that were added since: docs/json.md allows these, and no other change."""
+    if isinstance(expected, dict):
+        return {key: known(got[key], value) for key, value in expected.items() if key in got}
+    if isinstance(expected, list) and len(got) == len(expected):
+        return [known(g, e) for g, e in zip(got, expected)]
+    return got
+
+
 @pytest.mark.parametrize("path", GOLDEN, ids=os.path.basename)
 def test_golden(path):
     with open(path[:-len(".pyro")] + ".json", encoding="utf-8") as f:
@@ -23,5 +32,5 @@ def test_golden(path):
     # where the file lies is not what it says
     got["run"].pop("path")
     expected["run"].pop("path", None)
-    assert got == expected
+    assert known(got, expected) == expected
     assert "whole" in Recording(path).verify().stdout

@@ -6,6 +6,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+enum { METRICS = 6 }; /* wall, cpu, gil, time, raw, calls */
+
 static void check_tables(const struct profile_tables *t)
 {
     for (size_t i = 0; i < t->node_count; i++)
@@ -57,7 +59,7 @@ static void check_edges(const struct analysis_rows *rows)
 static void analyse(const struct profile *p, const uint8_t *choice)
 {
     struct analysis_query query = {
-        .metric = &ANALYSIS_METRICS[choice[0] % 3],
+        .metric = &ANALYSIS_METRICS[choice[0] % METRICS],
         .thread = choice[2] & 1   ? "MainThread"
                   : choice[2] & 2 ? "78"
                                   : NULL,

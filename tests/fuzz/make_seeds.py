@@ -81,6 +81,9 @@ THREADS = (6, numbers(1, 1, 78, 3, 2**47, 0, 6) + numbers(2, 1, 80, 0, 2**47 + 8
 SAMPLES = (7, sample(3, 1, 2, 1000, 10**6) + sample(3, None, 1, 0, 10**6, 5) + sample(4, 2, -3, -500, 10**6)
            + sample(8, 1, 4, 10**6, 10**6, 1000), 4)
 SOURCES = (23, numbers(2, 3, 7, 10**18, 2**63) + text("x = 1\n") + numbers(3, 8, 9, 0, 0), 2)
+CALLS = (16, zigzag(1) + zigzag(1) + numbers(1, 0, 10**6, 0) + zigzag(0) + zigzag(2) + numbers(7, 3, 10, 10**9)
+         + zigzag(1) + zigzag(-1) + numbers(2**63, 2**63, 2**64 - 1, 0) + zigzag(0) + zigzag(2) + numbers(0, 0, 5, 0), 4)
+CALIBRATION = (1, text("calibration.1") + text("40 10 30 5.5 20 2"), 1)
 STATS = (8, text("samples") + varint(1007) + text("ticks_taken") + varint(900), 2)
 END = (9, b"", 0)
 WHOLE = [META, STRINGS, CODES, STACKS, PROCESSES, THREADS, SOURCES, SAMPLES, STATS, END]
@@ -101,6 +104,10 @@ def profiles():
     for by in range(6):
         choice = bytes([by % 3, by, by % 4 and 1 << by % 3, by, by, by, by, by])
         put("profile", "by-%d" % by, header(choice + USUAL) + chunks(*WHOLE))
+    put("reader", "only-16", header() + chunk(16, 0, CALLS[1], CALLS[2]))
+    for metric in range(3, 6):
+        choice = bytes([metric, metric % 2, 0, 0, 4 + metric, 0, 0, 0])
+        put("profile", "calls-%d" % metric, header(choice + USUAL) + chunks(CALIBRATION, *WHOLE[:-2], CALLS, STATS, END))
     dangling = [META, (3, varint(1) + numbers(900, 7, 8, 1, 0), 1), (4, varint(5) + numbers(2, 99, 1), 1), THREADS, SAMPLES]
     put("profile", "dangling", header(bytes(8) + USUAL) + chunks(*dangling))
     timeless = (7, sample(3, 1, 2, 1000, 10**6, 0), 1)  # no looks, but time
