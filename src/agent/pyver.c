@@ -168,7 +168,8 @@ bool pyver_frame_yields(py_frame *frame)
 {
     int32_t index;
     const uint8_t *at = instruction(frame, &index);
-    return index >= 0 && (*at == OP_YIELD_VALUE || (*at == OP_YIELD_FROM && py.minor < 11));
+    /* to wait, YIELD_FROM has stepped back before itself, so that it comes again */
+    return index >= 0 && (*at == OP_YIELD_VALUE || (py.minor < 11 && at[2] == OP_YIELD_FROM));
 }
 
 uint32_t pyver_small_int(const py_object *number)
