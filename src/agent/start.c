@@ -7,6 +7,7 @@
 #include "agent/codes.h"
 #include "agent/hooks.h"
 #include "agent/interpose.h"
+#include "agent/lines.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -26,8 +27,11 @@ static void open_frames(void)
     for (py_frame *f = py.PyEval_GetFrame(); f && n < MAX_OPEN; f = pyver_frame_back(f))
         frames[n++] = f;
     /* the innermost is the one whose event brought us here, and speaks for itself */
-    while (n-- > 1)
-        guest_emit(RING_OPEN, codes_number(codes_mark(pyver_frame_code(frames[n]))));
+    while (n-- > 1) {
+        code_mark mark = codes_mark(pyver_frame_code(frames[n]));
+        if (!(mark & RING_CODE_LEFT_OUT))
+            guest_emit(RING_OPEN, codes_number(mark));
+    }
 }
 
 static void install(void)
@@ -37,6 +41,8 @@ static void install(void)
         return;
     atomic_store(&guest.on, true);
     guest_new_thread = open_frames;
+    if (lines_are_wanted())
+        lines_init();
     bool good = py.has_monitoring ? monitoring_install() : profile_install();
     if (!good) {
         atomic_store(&guest.on, false);
@@ -55,7 +61,8 @@ static int on_audit(const char *event, py_object *args, void *unused)
         bool embedded = is_embedded && strcmp(event, "exec") == 0;
         if ((main_program || embedded) && py.Py_IsInitialized())
             install();
-    } else if (strcmp(event, "sys.setprofile") == 0) {
+    } else if (strcmp(event, "sys.setprofile") == 0 ||
+               (strcmp(event, "sys.settrace") == 0 && lines_are_wanted() && !py.has_monitoring)) {
         profile_others();
     }
     return 0;

@@ -218,7 +218,7 @@ static int begin(struct recorder *r, const struct record_options *o, const char 
     if (rc == 0)
         rc = procs_new(&r->shared, r->child, &r->procs);
     if (rc == 0 && o->instruments)
-        rc = session_new(o->instruments, &r->session);
+        rc = session_new(o->instruments, o->selection, &r->session);
     if (rc == 0 && o->instruments)
         rc = drain_new(&r->session, &r->drain);
     return rc;
