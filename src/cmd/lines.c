@@ -1,9 +1,11 @@
-/* `pyrometer lines`: the source, with what was seen of each line beside it. */
+/* `pyrometer lines`: the source, with what was seen of each line beside it: samples, or, where the
+ * recording has them, exact hits and times. */
 #include "view/lines.h"
 
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/load.h"
+#include "view/exact_lines.h"
 #include "view/heading.h"
 
 #include <errno.h>
@@ -12,19 +14,24 @@
 #define TEXT_MIN_PERCENT 1.0
 
 struct lines_options {
-    const char *match;
+    const char *match, *style;
     struct cmd_query_options query;
     double min_percent;
-    uint64_t min_samples, context;
-    bool has_min_percent, has_min_samples, has_context, json, csv;
+    uint64_t min_samples, min_hits, context;
+    bool has_min_percent, has_min_samples, has_min_hits, has_context, json, csv;
 };
+
+/* --style; without: exact lines as pprofile if there are any. */
+enum style { STYLE_PPROFILE, STYLE_LINE_PROFILER, STYLE_SAMPLES, STYLE_NONE };
+static const char *const STYLES[] = {"pprofile", "line_profiler", "samples", NULL};
 
 struct lines_request {
     struct analysis_query query;
     struct analysis_lines_select select;
     regex_t match;
-    bool has_match;
+    bool has_match, whole_files;
     enum view_format format;
+    enum style style;
 };
 
 /* 0, or the exit status after a line. Also on failure the request is to be released. */
@@ -37,11 +44,17 @@ static int understand(struct lines_options *o, struct lines_request *q)
         return cmd_fail(CMD_USAGE, "--json and --csv are one too many");
     if (o->min_percent > 100)
         return cmd_fail(CMD_USAGE, "--min-percent %g: it is between 0 and 100", o->min_percent);
+    int style = o->style ? cmd_choose("--style", o->style, STYLES) : STYLE_NONE;
+    if (style < 0)
+        return CMD_USAGE;
+    q->style = (enum style)style;
     q->format = o->json ? VIEW_JSON : o->csv ? VIEW_CSV : VIEW_TEXT;
-    bool chosen = o->match || o->has_min_percent || o->has_min_samples;
+    bool chosen = o->match || o->has_min_percent || o->has_min_samples || o->has_min_hits;
+    q->whole_files = o->has_min_percent && o->min_percent == 0 && !o->match && !o->has_min_hits &&
+                     !o->has_context;
     q->select = (struct analysis_lines_select){
         .min_percent = chosen || q->format != VIEW_TEXT ? o->min_percent : TEXT_MIN_PERCENT,
-        .min_samples = o->min_samples,
+        .min_samples = o->has_min_hits ? o->min_hits : o->min_samples,
         .has_context = o->has_context,
         .context = o->context,
     };
@@ -74,8 +87,61 @@ static int make_and_print(const struct lines_request *q, const struct analysis_w
     return r;
 }
 
+/* Exact lines were added up where they were recorded: they have no moments and no stacks. */
+static int check_exact(const struct analysis_query *q)
+{
+    if (q->has_from || q->has_to)
+        return cmd_fail(CMD_USAGE, "--range: exact lines have no moments; --style samples has");
+    if (q->include || q->exclude)
+        return cmd_fail(CMD_USAGE, "--include and --exclude: exact lines have no stacks; "
+                                   "--match chooses lines");
+    if (q->metric != ANALYSIS_METRICS)
+        return cmd_fail(CMD_USAGE, "--metric %s: exact lines have wall time only", q->metric->name);
+    return 0;
+}
+
+static int show_exact(const struct lines_request *q, const struct profile *profile)
+{
+    struct analysis_exact_lines exact;
+    struct profile_sources *sources = NULL;
+    int status = check_exact(&q->query);
+    if (!status)
+        status = cmd_query_check(&q->query, profile);
+    if (status)
+        return status;
+    int r = analysis_exact_lines_init(profile, &q->query, &exact);
+    if (r < 0)
+        return cmd_load_failed(profile_path(profile), r);
+    r = profile_sources_new(profile, &sources);
+    if (r < 0) {
+        status = cmd_fail(CMD_FAILED, "cannot make the lines: %s", err_text(r));
+    } else {
+        struct view_exact_lines view = {
+            .exact = &exact,
+            .select = &q->select,
+            .sources = sources,
+            .style = q->style == STYLE_LINE_PROFILER ? VIEW_LINE_PROFILER : VIEW_PPROFILE,
+            .whole_files = q->whole_files,
+        };
+        errno = 0;
+        r = view_exact_lines_print(&view, stdout, q->format, view_style_of(stdout));
+        if (r < 0)
+            status = cmd_output_failed("the lines", r, errno);
+    }
+    profile_sources_free(sources);
+    analysis_exact_lines_release(&exact);
+    return status;
+}
+
 static int show(const struct lines_request *q, const struct profile *profile)
 {
+    bool has_exact = analysis_exact_lines_has(profile);
+    if (!has_exact && (q->style == STYLE_PPROFILE || q->style == STYLE_LINE_PROFILER))
+        return cmd_fail(CMD_FAILED,
+                        "--style %s: %s has no exact lines; record them with run --lines",
+                        STYLES[q->style], profile_path(profile));
+    if (has_exact && q->style != STYLE_SAMPLES)
+        return show_exact(q, profile);
     struct analysis_weights weights;
     int r = analysis_weights_init(profile, &q->query, &weights);
     if (r < 0)
@@ -102,6 +168,8 @@ int cmd_lines(int argc, char **argv)
         {"match", 0, CMD_TEXT, &o.match, NULL},
         {"min-percent", 0, CMD_REAL, &o.min_percent, &o.has_min_percent},
         {"min-samples", 0, CMD_COUNT, &o.min_samples, &o.has_min_samples},
+        {"min-hits", 0, CMD_COUNT, &o.min_hits, &o.has_min_hits},
+        {"style", 0, CMD_TEXT, &o.style, NULL},
         {"context", 0, CMD_COUNT, &o.context, &o.has_context},
         CMD_QUERY_OPTIONS(&o.query),
         {"json", 0, CMD_FLAG, &o.json, NULL},
