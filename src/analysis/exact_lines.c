@@ -2,6 +2,7 @@
  * merged; files, functions and lines then follow one another. */
 #include "analysis/exact_lines.h"
 
+#include "analysis/match.h"
 #include "base/err.h"
 
 bool analysis_exact_lines_has(const struct profile *p)
@@ -237,6 +238,18 @@ void analysis_exact_lines_release(struct analysis_exact_lines *l)
     free(l->part);
     free(l->call);
     *l = (struct analysis_exact_lines){0};
+}
+
+bool analysis_exact_is_worth(const struct analysis_exact_lines *l,
+                             const struct analysis_line_part *part,
+                             const struct analysis_lines_select *s, struct buf *scratch)
+{
+    const struct profile_tables *t = profile_tables(l->weights.profile);
+    double least = s->min_percent / 100 * (double)l->weights.total.weight;
+    return part->hits >= s->min_samples && (double)(part->own_ns + part->callee_ns) >= least &&
+           (!s->match ||
+            analysis_match_code(s->match, analysis_code_name(t, part->code),
+                                t->strings[t->codes[part->code].file], part->line, scratch));
 }
 
 const struct analysis_line_call *analysis_exact_calls(const struct analysis_exact_lines *l,

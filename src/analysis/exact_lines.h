@@ -11,6 +11,7 @@
 #define PYROMETER_ANALYSIS_EXACT_LINES_H
 
 #include "analysis/lines.h"
+#include "base/buf.h"
 
 /* A line of one function. */
 struct analysis_line_part {
@@ -47,6 +48,11 @@ void analysis_exact_lines_release(struct analysis_exact_lines *l);
 const struct analysis_line_call *analysis_exact_calls(const struct analysis_exact_lines *l,
                                                       struct profile_string file, uint32_t line,
                                                       size_t *ret_count);
+
+/* Is this line of its function worth showing, by itself? `scratch` as analysis/match.h wants it. */
+bool analysis_exact_is_worth(const struct analysis_exact_lines *l,
+                             const struct analysis_line_part *part,
+                             const struct analysis_lines_select *select, struct buf *scratch);
 
 /* The name that a code object is shown by. */
 struct profile_string analysis_code_name(const struct profile_tables *t, uint32_t code);

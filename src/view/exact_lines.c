@@ -187,14 +187,6 @@ static void line_profiler_function(struct printer *p, const struct page *page,
         line_profiler_line(p, page, next, NULL, total);
 }
 
-static bool is_shown(const struct printer *p, uint32_t first_line)
-{
-    for (size_t i = 0; i < p->spans.len; i++)
-        if (first_line >= p->spans.data[i].from && first_line <= p->spans.data[i].to)
-            return true;
-    return false;
-}
-
 static bool same_function(const struct printer *p, uint32_t a, uint32_t b)
 {
     const struct record_code *x = &p->t->codes[a], *y = &p->t->codes[b];
@@ -214,7 +206,7 @@ static void line_profiler_file(struct printer *p, const struct page *page)
             continue;
         bool shown = false;
         for (size_t k = 0; k < n && !shown; k++)
-            shown = is_shown(p, part[k].line);
+            shown = analysis_exact_is_worth(e, &part[k], p->view->select, &p->text);
         if (shown)
             line_profiler_function(p, page, part, n);
     }
