@@ -69,6 +69,7 @@ static uint32_t flags_of(py_object *code)
 
 code_mark codes_meet(py_object *code)
 {
+    uint64_t begin = guest_now();
     py_object *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
     struct text name = get_text(code, "co_name");
@@ -97,6 +98,7 @@ code_mark codes_meet(py_object *code)
     code_mark mark = (code_mark)c.id << CODE_MARK_SHIFT | c.flags;
     if (py.set_extra(code, codes_index, (void *)(uintptr_t)mark) < 0)
         py.PyErr_Clear();
+    guest_leave_out(begin);
     if (wanted)
         define(&c, name.at, qualname.at, file.at);
     drop_text(&name);

@@ -330,6 +330,16 @@ bool guest_slow(uint64_t now, uint32_t words)
     return room;
 }
 
+void guest_leave_out(uint64_t begin)
+{
+    struct guest_thread *me = &guest_me;
+    if (!me->ring || me->busy || (me->head + 2 > me->limit && !guest_slow(begin, 2)))
+        return;
+    put_pause(me, RING_TIME, begin);
+    put_pause(me, RING_WAIT, guest_now());
+    guest_publish(me);
+}
+
 void guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t count)
 {
     struct guest_thread *me = &guest_me;

@@ -95,6 +95,9 @@ static inline void guest_emit_frame(enum ring_kind kind, uint32_t value, uint64_
     guest_publish(me);
 }
 
+/* What has passed since `begin` was spent by us: it is no time of the program's. */
+void guest_leave_out(uint64_t begin);
+
 /* An extended record out of several pieces, cut at RING_MAX_PAYLOAD_WORDS. */
 struct guest_piece {
     const void *data;
