@@ -273,5 +273,5 @@ const struct analysis_line_call *analysis_exact_calls(const struct analysis_exac
            l->call[from + n].line == line)
         n++;
     *ret_count = n;
-    return &l->call[from];
+    return n ? &l->call[from] : NULL;
 }
