@@ -50,9 +50,9 @@ static inline uint64_t guest_now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Makes room for `words` more and writes the time up to `now`, and what this took as a wait; then
+/* Before a record of this kind: makes room for `words` more and writes the time up to `now`, and what this took as a wait; then
  * me->last is the present. False: nothing can be written now. */
-bool guest_slow(uint64_t now, uint32_t words);
+bool guest_slow(uint64_t now, uint32_t words, enum ring_kind kind);
 
 static inline void guest_put(struct guest_thread *me, uint64_t word)
 {
@@ -70,7 +70,7 @@ static inline void guest_emit(enum ring_kind kind, uint32_t value)
     struct guest_thread *me = &guest_me;
     uint64_t now = guest_now();
     if (unlikely(me->head >= me->limit || now >= me->check_at)) {
-        if (!guest_slow(now, 1))
+        if (!guest_slow(now, 1, kind))
             return;
         now = me->last;
     }
@@ -85,7 +85,7 @@ static inline void guest_emit_frame(enum ring_kind kind, uint32_t value, uint64_
     struct guest_thread *me = &guest_me;
     uint64_t now = guest_now();
     if (unlikely(me->head + 1 >= me->limit || now >= me->check_at)) {
-        if (!guest_slow(now, 2))
+        if (!guest_slow(now, 2, kind))
             return;
         now = me->last;
     }
@@ -116,8 +116,9 @@ void guest_forked(void);
 
 /* What hooks have to do now and then, with the GIL held; set by whoever installed them. */
 extern void (*guest_chore)(void);
-/* Called when a thread got its ring: writes the functions that have begun already. */
-extern void (*guest_new_thread)(void);
+/* Called when a thread got its ring, before its first record: writes the functions that have begun
+ * already. */
+extern void (*guest_new_thread)(enum ring_kind first);
 /* Takes the hooks out; called once, with the GIL held, when the recorder is gone. */
 extern void (*guest_take_out)(void);
 

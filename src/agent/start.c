@@ -19,15 +19,17 @@ static bool installed;
 static bool is_embedded; /* the program is not Python's own */
 
 /* Functions that have begun before their thread's first record: outermost first. */
-static void open_frames(void)
+static void open_frames(enum ring_kind first)
 {
     enum { MAX_OPEN = 512 };
     py_frame *frames[MAX_OPEN];
     size_t n = 0;
     for (py_frame *f = py.PyEval_GetFrame(); f && n < MAX_OPEN; f = pyver_frame_back(f))
         frames[n++] = f;
-    /* the innermost is the one whose event brought us here, and speaks for itself */
-    while (n-- > 1) {
+    /* a function that begins speaks for itself, and so does one that is about to be defined; any other
+     * record comes from inside a function that runs: in a forked child, mostly */
+    bool begins = first == RING_ENTER || first == RING_RESUME || first == RING_EXT;
+    while (n-- > begins) {
         code_mark mark = codes_mark(pyver_frame_code(frames[n]));
         if (!(mark & RING_CODE_LEFT_OUT))
             guest_emit(RING_OPEN, codes_number(mark));

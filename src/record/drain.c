@@ -363,11 +363,16 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
         pthread_mutex_unlock(&d->lock);
     }
     pthread_mutex_lock(&d->lock);
+    size_t kept = 0;
     for (size_t i = 0; i < d->done.len; i++) {
         struct feed *f = d->done.data[i];
         carry_feed(&c, f);
-        feed_free(f);
+        /* a name may still be on its way, in the ring of another thread */
+        if (f->tree.changed.len || f->lines.changed.len)
+            d->done.data[kept++] = f;
+        else
+            feed_free(f);
     }
-    d->done.len = 0;
+    d->done.len = kept;
     pthread_mutex_unlock(&d->lock);
 }

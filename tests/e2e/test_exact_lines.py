@@ -266,6 +266,18 @@ def test_documented_keys(some):
         assert "`%s`" % key in contract, key
 
 
+def test_forked_child_goes_on_where_it_was(python, tmp_path):
+    """Without `threading` nothing of Python's runs at the fork: the child's first event is a line in the middle."""
+    program = tmp_path / "fork.py"
+    program.write_text("import os\ndef work(n):\n    pid = os.fork()\n    if not pid:\n        n += 1\n        os._exit(0)\n"
+                       "    os.waitpid(pid, 0)\n    return n\nwork(1)\n")
+    for options in (["--lines"], ["--lines", "--function", "__main__:work"], ["--lines", "--calls"]):
+        recording = record([python.path, str(program)], tmp_path / "a.pyro", "--force", *options)
+        file = next(f for f in exact(recording)["files"] if f["file"] == str(program))
+        seen = {l["line"]: (l["function"], l["hits"]) for l in file["lines"] if l["hits"] and l["line"] in range(3, 9)}
+        assert seen == {3: ("work", 1), 4: ("work", 2), 5: ("work", 1), 6: ("work", 1), 7: ("work", 1), 8: ("work", 1)}, options
+
+
 def test_another_tracer_takes_the_slot(python, tmp_path):
     """Below 3.12 a program's own trace function takes ours away, and when it is gone, ours is back."""
     program = tmp_path / "tracer.py"

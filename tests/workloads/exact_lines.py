@@ -295,8 +295,8 @@ def everything():
     made()
     coroutines()
     matching()
-    threaded()
     forked()
+    threaded()
 
 
 if __name__ == "__main__":
