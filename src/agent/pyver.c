@@ -175,12 +175,6 @@ bool pyver_frame_yields(py_frame *frame)
     return index >= 0 && (*at == OP_YIELD_VALUE || (*at == OP_YIELD_FROM && py.minor < 11));
 }
 
-uint32_t pyver_small_int(const py_object *number)
-{
-    enum { DIGIT = 24 }; /* after the head and the size or tag, from 3.8 to 3.15 */
-    return py_u32(number, DIGIT);
-}
-
 void pyver_set_profile(py_tstate *t, py_tracefunc func)
 {
     if (py._PyEval_SetProfile) {

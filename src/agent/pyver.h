@@ -158,7 +158,11 @@ static inline void *py_c_function(const py_object *callable)
 }
 
 /* An int that fits 30 bits, without asking Python. */
-uint32_t pyver_small_int(const py_object *number);
+static inline uint32_t pyver_small_int(const py_object *number)
+{
+    enum { DIGIT = 24 }; /* after the head and the size or tag, from 3.8 to 3.15 */
+    return py_u32(number, DIGIT);
+}
 
 /* Sets the C profile function of another thread; the caller holds the GIL. Below 3.12. */
 void pyver_set_profile(py_tstate *t, py_tracefunc func);
