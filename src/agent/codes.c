@@ -5,6 +5,7 @@
 
 ptrdiff_t codes_index = -1;
 struct c_entry codes_c[C_SLOTS];
+uint32_t (*codes_judge)(const struct code_facts *facts);
 
 enum { CO_GENERATOR = 0x20, CO_COROUTINE = 0x80, CO_ASYNC_GENERATOR = 0x200 };
 
@@ -68,6 +69,7 @@ static uint32_t flags_of(py_object *code)
 
 code_mark codes_meet(py_object *code)
 {
+    uint64_t begin = guest_now();
     py_object *type, *value, *traceback;
     py.PyErr_Fetch(&type, &value, &traceback);
     struct text name = get_text(code, "co_name");
@@ -76,18 +78,29 @@ code_mark codes_meet(py_object *code)
         qualname = get_text(code, "co_qualname");
     struct text file = get_text(code, "co_filename");
     py_object *line = py.PyObject_GetAttrString(code, "co_firstlineno");
+    struct code_facts facts = {.code = code,
+                               .flags = flags_of(code),
+                               .first_line = line ? (uint32_t)py.PyLong_AsLong(line) : 0,
+                               .name = name.at,
+                               .qualname = qualname.at,
+                               .file = file.at};
+    if (codes_judge)
+        facts.flags |= codes_judge(&facts);
+    bool wanted = !(facts.flags & RING_CODE_LEFT_OUT); /* or nobody will ever speak of it */
     struct ring_code c = {
-        .id = new_number(),
-        .flags = flags_of(code),
-        .first_line = line ? (uint32_t)py.PyLong_AsLong(line) : 0,
+        .id = wanted ? new_number() : 0,
+        .flags = facts.flags,
+        .first_line = facts.first_line,
         .name_len = (uint32_t)name.len,
         .qualname_len = (uint32_t)qualname.len,
         .file_len = (uint32_t)file.len,
     };
-    code_mark mark = c.id << CODE_MARK_SHIFT | c.flags;
+    code_mark mark = (code_mark)c.id << CODE_MARK_SHIFT | c.flags;
     if (py.set_extra(code, codes_index, (void *)(uintptr_t)mark) < 0)
         py.PyErr_Clear();
-    define(&c, name.at, qualname.at, file.at);
+    guest_leave_out(begin);
+    if (wanted)
+        define(&c, name.at, qualname.at, file.at);
     drop_text(&name);
     drop_text(&qualname);
     drop_text(&file);
@@ -155,7 +168,7 @@ code_mark codes_meet_c(py_object *callable, void *definition)
         struct ring_code c = {.id = new_number(), .flags = RING_CODE_C};
         c.name_len = n < 0 ? 0 : n < (int)sizeof name ? (uint32_t)n : (uint32_t)sizeof name - 1;
         define(&c, name, "", "");
-        *e = (struct c_entry){definition, c.id << CODE_MARK_SHIFT | c.flags};
+        *e = (struct c_entry){definition, (code_mark)c.id << CODE_MARK_SHIFT | c.flags};
         all_c_used++;
         py.PyErr_Restore(type, value, traceback);
     }

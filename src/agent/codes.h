@@ -10,9 +10,23 @@
 #include "agent/guest.h"
 #include "agent/pyver.h"
 
-/* What the slot holds: the number and, below it, enum ring_code_flag. */
-typedef uint32_t code_mark;
-enum { CODE_MARK_SHIFT = 4 };
+/* What the slot holds: the number and, below it, enum ring_code_flag and these. */
+typedef uint64_t code_mark;
+enum { CODE_MARK_SHIFT = 8 };
+enum code_flag {
+    CODE_NO_LINES = 16, /* its calls are wanted, its lines are not */
+    CODE_LONG = 32,     /* its lines come by way of its instructions: see lines_monitoring.c */
+};
+
+/* A code object at first sight. Texts end with a NUL, and are borrowed. */
+struct code_facts {
+    py_object *code;
+    uint32_t flags; /* enum ring_code_flag */
+    uint32_t first_line;
+    const char *name, *qualname /* "" below 3.11 */, *file;
+};
+/* Asked at first sight of each code object for more flags; NULL: nobody is. May arm the code. */
+extern uint32_t (*codes_judge)(const struct code_facts *facts);
 
 struct code_extras { /* behind a code object's co_extra */
     ptrdiff_t size;
@@ -61,7 +75,7 @@ static inline code_mark codes_mark_c(py_object *callable, void *definition)
 
 static inline uint32_t codes_number(code_mark mark)
 {
-    return mark >> CODE_MARK_SHIFT;
+    return (uint32_t)(mark >> CODE_MARK_SHIFT);
 }
 
 #endif

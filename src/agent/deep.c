@@ -77,10 +77,11 @@ static void look(void)
         bool there = still_there(p->tstate);
         if (there && depth_of(p->tstate) >= p->depth)
             continue;
-        if (there && guest.on)
-            set_hook(p->tstate, true);
+        py_tstate *back = p->tstate;
         p->tstate = NULL;
         atomic_fetch_sub(&paused_count, 1);
+        if (there && guest.on)
+            set_hook(back, true);
     }
 }
 

@@ -25,7 +25,7 @@ enum {
 struct guest guest = {.fd = -1};
 __thread struct guest_thread guest_me;
 void (*guest_chore)(void);
-void (*guest_new_thread)(void);
+void (*guest_new_thread)(enum ring_kind first);
 void (*guest_take_out)(void);
 
 static pthread_key_t end_key;
@@ -313,7 +313,7 @@ static bool think(struct guest_thread *me, uint64_t now)
     return true;
 }
 
-bool guest_slow(uint64_t now, uint32_t words)
+bool guest_slow(uint64_t now, uint32_t words, enum ring_kind kind)
 {
     struct guest_thread *me = &guest_me;
     if (me->busy || !atomic_load_explicit(&guest.on, memory_order_relaxed))
@@ -335,7 +335,7 @@ bool guest_slow(uint64_t now, uint32_t words)
         new_thread = true;
     }
     if (room && new_thread && guest_new_thread) {
-        guest_new_thread();
+        guest_new_thread(kind);
         room = make_room(me, words);
     }
     return room;
@@ -345,6 +345,16 @@ void guest_resync(void)
 {
     guest_me.resync = true;
     guest_me.check_at = 0;
+}
+
+void guest_leave_out(uint64_t begin)
+{
+    struct guest_thread *me = &guest_me;
+    if (!me->ring || me->busy || (me->head + 2 > me->limit && !guest_slow(begin, 2, RING_EXT)))
+        return;
+    put_pause(me, RING_TIME, begin);
+    put_pause(me, RING_WAIT, guest_now());
+    guest_publish(me);
 }
 
 void guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t count)
@@ -358,7 +368,7 @@ void guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t
     if (words > RING_MAX_PAYLOAD_WORDS)
         return;
     if (unlikely(me->head + words + 1 > me->limit || now >= me->check_at)) {
-        if (!guest_slow(now, words + 1))
+        if (!guest_slow(now, words + 1, RING_EXT))
             return;
         now = me->last;
     }

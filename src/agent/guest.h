@@ -54,9 +54,9 @@ static inline uint64_t guest_now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Makes room for `words` more and writes the time up to `now`, and what this took as a wait; then
+/* Before a record of this kind: makes room for `words` more and writes the time up to `now`, and what this took as a wait; then
  * me->last is the present. False: nothing can be written now. */
-bool guest_slow(uint64_t now, uint32_t words);
+bool guest_slow(uint64_t now, uint32_t words, enum ring_kind kind);
 
 static inline void guest_put(struct guest_thread *me, uint64_t word)
 {
@@ -74,7 +74,7 @@ static inline void guest_emit(enum ring_kind kind, uint32_t value)
     struct guest_thread *me = &guest_me;
     uint64_t now = guest_now();
     if (unlikely(me->head >= me->limit || now >= me->check_at)) {
-        if (!guest_slow(now, 1))
+        if (!guest_slow(now, 1, kind))
             return;
         now = me->last;
     }
@@ -89,7 +89,7 @@ static inline void guest_emit_frame(enum ring_kind kind, uint32_t value, uint64_
     struct guest_thread *me = &guest_me;
     uint64_t now = guest_now();
     if (unlikely(me->head + 1 >= me->limit || now >= me->check_at)) {
-        if (!guest_slow(now, 2))
+        if (!guest_slow(now, 2, kind))
             return;
         now = me->last;
     }
@@ -98,6 +98,9 @@ static inline void guest_emit_frame(enum ring_kind kind, uint32_t value, uint64_
     me->last = now;
     guest_publish(me);
 }
+
+/* What has passed since `begin` was spent by us: it is no time of the program's. */
+void guest_leave_out(uint64_t begin);
 
 /* An extended record out of several pieces, cut at RING_MAX_PAYLOAD_WORDS. */
 struct guest_piece {
@@ -117,8 +120,9 @@ void guest_forked(void);
 
 /* What hooks have to do now and then, with the GIL held; set by whoever installed them. */
 extern void (*guest_chore)(void);
-/* Called when a thread got its ring: writes the functions that have begun already. */
-extern void (*guest_new_thread)(void);
+/* Called when a thread got its ring, before its first record: writes the functions that have begun
+ * already. */
+extern void (*guest_new_thread)(enum ring_kind first);
 /* This thread's hook is about to be taken out: when its next event comes, after whatever time, the
  * functions that run then are told anew. */
 void guest_resync(void);

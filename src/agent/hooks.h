@@ -2,21 +2,36 @@
 #ifndef PYROMETER_AGENT_HOOKS_H
 #define PYROMETER_AGENT_HOOKS_H
 
-#include <stdbool.h>
+#include "agent/pyver.h"
 
 /* sys.monitoring, 3.12 and later: all threads at once. */
 bool monitoring_install(void);
 
+/* For the line instrument: asks for events of one code object, finds an event's number, and what a
+ * callback gives back to hear no more from where it was called. */
+bool monitoring_set_local(py_object *code, long mask);
+long monitoring_event(const char *name);
+py_object *monitoring_never(void);
+
 /* PEP 523, 3.11 without C functions: all threads at once. */
 bool evalframe_install(void);
 
-/* PyEval_SetProfile, 3.8 to 3.11: thread by thread. */
+/* PyEval_SetProfile and PyEval_SetTrace, 3.8 to 3.11: thread by thread. */
 bool profile_install(void);
-/* The threads that Python knows of and that have no profile function get ours. */
+/* The threads that Python knows of and that have no such function get ours. */
 void profile_cover_threads(void);
 /* The calling thread gets it, if it has none. */
 void profile_cover_me(void);
-/* The program sets or removes a profile function of its own: called before it does. */
+/* The program sets or removes a profile or trace function of its own: called before it does. */
 void profile_others(void);
+
+/* A function begins or goes on, ends or stops: what both hooks make of it. */
+void profile_on_call(py_frame *frame);
+void profile_on_return(py_frame *frame, const py_object *value);
+
+/* The trace function, for lines: trace.c. Is it the one that tells of functions, too? */
+bool trace_tells_functions(void);
+void trace_cover(py_tstate *t);
+void trace_take_out(py_tstate *t);
 
 #endif

@@ -5,13 +5,14 @@
  * arguments, and give back None, which is immortal here and needs no counting. */
 #include "agent/codes.h"
 #include "agent/hooks.h"
-
-#include <string.h>
+#include "agent/lines.h"
+#include "agent/select.h"
 
 static py_object *monitoring; /* the module, kept */
 static py_object *tool_number;
+static py_object *never; /* sys.monitoring.DISABLE, kept */
 
-enum { FIRST_ARG = 0, CALLABLE_ARG = 2 };
+enum { FIRST_ARG = 0, OFFSET_ARG = 1, CALLABLE_ARG = 2 };
 
 /* --- the callbacks --- */
 
@@ -19,6 +20,11 @@ static py_object *on_start(py_object *self, py_object *const *args, size_t n, py
 {
     (void)self, (void)n, (void)names;
     code_mark mark = codes_mark(args[FIRST_ARG]);
+    if (unlikely(mark & (RING_CODE_LEFT_OUT | CODE_LONG))) {
+        if (mark & RING_CODE_LEFT_OUT)
+            return monitoring_never();
+        lines_begins();
+    }
     if (unlikely(mark & RING_CODE_COROUTINE))
         guest_emit_frame(RING_ENTER, codes_number(mark), pyver_running());
     else
@@ -41,6 +47,8 @@ static py_object *on_unwind(py_object *self, py_object *const *args, size_t n, p
 {
     (void)self, (void)n, (void)names;
     code_mark mark = codes_mark(args[FIRST_ARG]);
+    if (mark & RING_CODE_LEFT_OUT) /* comes for everybody: it cannot be asked for one by one */
+        return py.none;
     if (mark & RING_CODE_COROUTINE)
         guest_emit_frame(RING_UNWIND, codes_number(mark), pyver_running());
     else
@@ -64,6 +72,10 @@ static py_object *on_resume(py_object *self, py_object *const *args, size_t n, p
 {
     (void)self, (void)n, (void)names;
     code_mark mark = codes_mark(args[FIRST_ARG]);
+    if (mark & RING_CODE_LEFT_OUT)
+        return py.none;
+    if (mark & CODE_LONG)
+        lines_goes_on(args[FIRST_ARG], args[OFFSET_ARG]);
     if (mark & RING_CODE_COROUTINE)
         guest_emit_frame(RING_RESUME, codes_number(mark), pyver_running());
     else
@@ -98,16 +110,34 @@ static py_object *on_c_raise(py_object *self, py_object *const *args, size_t n, 
     return on_c(RING_C_RAISE, args);
 }
 
+enum { FUNCTIONS = RING_CALLS | RING_LINES };
+
+/* How an event is asked for. */
+enum reach {
+    GLOBAL,    /* of all code */
+    SELECTED,  /* so too, but of the selected functions only if nothing else wants it: lines.h */
+    LOCAL,     /* code by code */
+    WITH_CALL, /* comes with CALL */
+};
+
 static const struct event {
     const char *name;
     uint32_t instrument; /* any of these wants it */
-    py_vectorcall call;
+    enum reach reach;
+    const py_vectorcall *call;
 } EVENTS[] = {
-    {"PY_START", RING_CALLS, on_start},    {"PY_RETURN", RING_CALLS, on_return},
-    {"PY_RESUME", RING_CALLS, on_resume},  {"PY_YIELD", RING_CALLS, on_yield},
-    {"PY_THROW", RING_CALLS, on_resume},   {"PY_UNWIND", RING_CALLS, on_unwind},
-    {"CALL", RING_C_CALLS, on_call},       {"C_RETURN", RING_C_CALLS, on_c_return},
-    {"C_RAISE", RING_C_CALLS, on_c_raise},
+    {"PY_START", FUNCTIONS, GLOBAL, &(const py_vectorcall){on_start}},
+    {"PY_RETURN", FUNCTIONS, SELECTED, &(const py_vectorcall){on_return}},
+    {"PY_RESUME", FUNCTIONS, SELECTED, &(const py_vectorcall){on_resume}},
+    {"PY_YIELD", FUNCTIONS, SELECTED, &(const py_vectorcall){on_yield}},
+    {"PY_THROW", FUNCTIONS, GLOBAL, &(const py_vectorcall){on_resume}},
+    {"PY_UNWIND", FUNCTIONS, GLOBAL, &(const py_vectorcall){on_unwind}},
+    {"CALL", RING_C_CALLS, GLOBAL, &(const py_vectorcall){on_call}},
+    {"C_RETURN", RING_C_CALLS, WITH_CALL, &(const py_vectorcall){on_c_return}},
+    {"C_RAISE", RING_C_CALLS, WITH_CALL, &(const py_vectorcall){on_c_raise}},
+    {"LINE", RING_LINES, LOCAL, &lines_on_line},
+    {"JUMP", RING_LINES, LOCAL, &lines_on_jump},
+    {"INSTRUCTION", RING_LINES, LOCAL, &lines_on_instruction},
 };
 enum { EVENT_COUNT = sizeof EVENTS / sizeof *EVENTS };
 
@@ -182,19 +212,48 @@ static void take_out(void)
     ask("free_tool_id", tool_number, NULL, NULL, NULL);
 }
 
+bool monitoring_set_local(py_object *code, long mask)
+{
+    py_object *number = py.PyLong_FromLong(mask);
+    bool good = ask("set_local_events", tool_number, code, number, NULL);
+    py.Py_DecRef(number);
+    return good;
+}
+
+long monitoring_event(const char *name)
+{
+    return event_number(name);
+}
+
+py_object *monitoring_never(void)
+{
+    py.Py_IncRef(never);
+    return never;
+}
+
+static bool is_global(const struct event *e)
+{
+    return e->reach == GLOBAL ||
+           (e->reach == SELECTED && (!lines_are_alone() || select_is_everything()));
+}
+
 bool monitoring_install(void)
 {
     monitoring = py.PySys_GetObject("monitoring"); /* borrowed from sys, which outlives us */
     if (!monitoring || !take_tool())
+        return false;
+    never = py.PyObject_GetAttrString(monitoring, "DISABLE");
+    if (!never || (lines_are_wanted() && !lines_monitoring_init()))
         return false;
     long mask = 0;
     for (size_t i = 0; i < EVENT_COUNT; i++) {
         if (!(EVENTS[i].instrument & guest.instruments))
             continue;
         long number = event_number(EVENTS[i].name);
-        py_object *event = py.PyLong_FromLong(number), *call = pyver_callback(EVENTS[i].call);
-        if (number && call && ask("register_callback", tool_number, event, call, NULL))
-            mask |= strncmp(EVENTS[i].name, "C_R", 3) == 0 ? 0 : number; /* those come with CALL */
+        py_object *event = py.PyLong_FromLong(number), *call = pyver_callback(*EVENTS[i].call);
+        if (number && call && ask("register_callback", tool_number, event, call, NULL) &&
+            is_global(&EVENTS[i]))
+            mask |= number;
         if (call)
             py.Py_DecRef(call);
         py.Py_DecRef(event);

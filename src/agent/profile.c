@@ -7,6 +7,7 @@
 #include "agent/codes.h"
 #include "agent/deep.h"
 #include "agent/hooks.h"
+#include "agent/lines.h"
 
 static inline void emit(enum ring_kind kind, code_mark mark, py_frame *frame)
 {
@@ -16,20 +17,24 @@ static inline void emit(enum ring_kind kind, code_mark mark, py_frame *frame)
         guest_emit(kind, codes_number(mark));
 }
 
-static void on_return(py_frame *frame, const py_object *value)
+void profile_on_return(py_frame *frame, const py_object *value)
 {
     code_mark mark = codes_mark(pyver_frame_code(frame));
+    if (unlikely(mark & RING_CODE_LEFT_OUT))
+        return;
     enum ring_kind kind = value ? RING_LEAVE : RING_UNWIND;
     if (unlikely(mark & RING_CODE_GENERATOR) && value && pyver_frame_yields(frame))
         kind = RING_SUSPEND;
     emit(kind, mark, frame);
 }
 
-static void on_call(py_frame *frame)
+void profile_on_call(py_frame *frame)
 {
     if (unlikely((const char *)__builtin_frame_address(0) < guest_me.deep) && deep_pause())
         return;
     code_mark mark = codes_mark(pyver_frame_code(frame));
+    if (unlikely(mark & RING_CODE_LEFT_OUT))
+        return;
     bool resumes = unlikely(mark & RING_CODE_GENERATOR) && pyver_frame_started(frame);
     emit(resumes ? RING_RESUME : RING_ENTER, mark, frame);
 }
@@ -46,10 +51,10 @@ static int on_event(py_object *self, py_frame *frame, int what, py_object *arg)
     (void)self;
     switch (what) {
     case PY_WHAT_CALL:
-        on_call(frame);
+        profile_on_call(frame);
         break;
     case PY_WHAT_RETURN:
-        on_return(frame, arg);
+        profile_on_return(frame, arg);
         break;
     case PY_WHAT_C_CALL:
         on_c(RING_C_ENTER, arg);
@@ -71,40 +76,63 @@ static int on_python_event(py_object *self, py_frame *frame, int what, py_object
 {
     (void)self;
     if (what == PY_WHAT_CALL)
-        on_call(frame);
+        profile_on_call(frame);
     else if (what == PY_WHAT_RETURN)
-        on_return(frame, arg);
+        profile_on_return(frame, arg);
     return 0;
 }
 
+/* NULL: the trace function tells all that is wanted. */
 static py_tracefunc hook(void)
 {
+    if (trace_tells_functions())
+        return NULL;
     return guest.instruments & RING_C_CALLS ? on_event : on_python_event;
 }
 
 /* While we set it, the audit hook hears of it too. */
 static bool setting;
 
-static void set(py_tstate *t, py_tracefunc func)
+static void cover(py_tstate *t)
+{
+    if (deep_is_paused(t))
+        return;
+    bool was = setting;
+    setting = true;
+    if (hook() && !pyver_has_profile(t))
+        pyver_set_profile(t, hook());
+    if (lines_are_wanted())
+        trace_cover(t);
+    setting = was;
+}
+
+static bool is_ours(void *func)
+{
+    return func == (void *)on_event || func == (void *)on_python_event;
+}
+
+static void uncover(py_tstate *t)
 {
     bool was = setting;
     setting = true;
-    pyver_set_profile(t, func);
+    if (is_ours(py_pointer(t, py.tstate_profilefunc)))
+        pyver_set_profile(t, NULL);
+    trace_take_out(t);
     setting = was;
 }
 
 static void set_on(py_tstate *t, bool on)
 {
-    set(t, on ? hook() : NULL);
+    if (on)
+        cover(t);
+    else
+        uncover(t);
 }
 
 void profile_cover_me(void)
 {
-    if (!guest.on || py.has_monitoring)
-        return;
-    py_tstate *t = py.PyThreadState_Get();
-    if (!pyver_has_profile(t) && !deep_is_paused(t))
-        set(t, hook());
+    if (guest.on && !py.has_monitoring)
+        cover(py.PyThreadState_Get());
 }
 
 void profile_cover_threads(void)
@@ -113,8 +141,7 @@ void profile_cover_threads(void)
         return;
     py_tstate *t = py.PyInterpreterState_ThreadHead(py.PyInterpreterState_Main());
     for (; t; t = py.PyThreadState_Next(t))
-        if (!pyver_has_profile(t) && !deep_is_paused(t))
-            set(t, hook());
+        cover(t);
 }
 
 static int cover_later(void *unused)
@@ -138,11 +165,8 @@ void profile_others(void)
 static void take_out(void)
 {
     py_tstate *t = py.PyInterpreterState_ThreadHead(py.PyInterpreterState_Main());
-    for (; t; t = py.PyThreadState_Next(t)) {
-        void *func = py_pointer(t, py.tstate_profilefunc);
-        if (func == (void *)on_event || func == (void *)on_python_event)
-            set(t, NULL);
-    }
+    for (; t; t = py.PyThreadState_Next(t))
+        uncover(t);
 }
 
 bool profile_install(void)

@@ -13,26 +13,27 @@ enum { OLDEST = 8, NEWEST = 15 };
  * a minor version. (frame_started and frame_yields look at frames only below 3.12.) */
 static const struct offsets {
     uint32_t code_flags, code_extra, code_bytes, code_adaptive;
-    uint32_t frame_code, frame_back, frame_lasti, frame_inner;
+    uint32_t frame_code, frame_back, frame_lasti, frame_lineno, frame_inner;
     uint32_t inner_code, inner_instr;
     uint32_t tstate_profilefunc;
     uint32_t tstate_frame, cframe_frame;
 } OFFSETS[NEWEST - OLDEST + 1] = {
 #define N NOT_THERE
-    /* code: flags extra bytes adaptive; frame: code back lasti inner; inner: code instr; thread */
-    {36, 144, 48, N, 32, 24, 104, N, N, N, 56, N, N}, /* 3.8 */
-    {36, 144, 48, N, 32, 24, 104, N, N, N, 56, N, N},
-    {36, 144, 48, N, 32, 24, 96, N, N, N, 56, N, N},
-    {48, 176, N, 184, N, N, N, 24, 32, 56, 64, N, N}, /* 3.11 */
-    {48, 184, N, N, N, N, N, N, N, N, N, 56, 0},
-    {48, 192, N, N, N, N, N, N, N, N, N, 72, N}, /* 3.13 */
-    {48, 200, N, N, N, N, N, N, N, N, N, 72, N},
-    {48, 200, N, N, N, N, N, N, N, N, N, 72, N},
+    /* code: flags extra bytes adaptive; frame: code back lasti lineno inner; inner: code instr;
+     * thread */
+    {36, 144, 48, N, 32, 24, 104, 108, N, N, N, 56, N, N}, /* 3.8 */
+    {36, 144, 48, N, 32, 24, 104, 108, N, N, N, 56, N, N},
+    {36, 144, 48, N, 32, 24, 96, 100, N, N, N, 56, N, N},
+    {48, 176, N, 184, N, N, N, 40, 24, 32, 56, 64, N, N}, /* 3.11 */
+    {48, 184, N, N, N, N, N, N, N, N, N, N, 56, 0},
+    {48, 192, N, N, N, N, N, N, N, N, N, N, 72, N}, /* 3.13 */
+    {48, 200, N, N, N, N, N, N, N, N, N, N, 72, N},
+    {48, 200, N, N, N, N, N, N, N, N, N, N, 72, N},
 #undef N
 };
 
 /* Fields of a thread state that follow one another in 3.8: two functions, then their objects. */
-enum { PROFILEOBJ_AFTER_FUNC = 16, USE_TRACING_BEFORE_FUNC = 8 };
+enum { TRACEFUNC_AFTER_FUNC = 8, PROFILEOBJ_AFTER_FUNC = 16, USE_TRACING_BEFORE_FUNC = 8 };
 
 /* Instructions that leave a generator without ending it; the same numbers in 3.8 to 3.11. */
 enum { OP_YIELD_FROM = 72, OP_YIELD_VALUE = 86 };
@@ -63,6 +64,8 @@ static bool take_version(void)
     memcpy(py.version, text, len);
     py.minor = (int)minor;
     py.has_monitoring = minor >= 12;
+    enum { MENDED_MICRO = 3 };
+    py.has_slow_lines = minor == 12 || (minor == 13 && strtol(end + 1, NULL, 10) < MENDED_MICRO);
     return true;
 }
 
@@ -76,6 +79,7 @@ static void take_offsets(void)
     py.frame_code = o->frame_code;
     py.frame_back = o->frame_back;
     py.frame_lasti = o->frame_lasti;
+    py.frame_lineno = o->frame_lineno;
     py.frame_inner = o->frame_inner;
     py.inner_code = o->inner_code;
     py.inner_instr = o->inner_instr;
@@ -110,8 +114,9 @@ bool pyver_load(void)
     take_offsets();
     if (py.has_monitoring)
         return true;
-    return py.minor == 8 || (py._PyEval_SetProfile && py._PyEval_SetTrace && py.PyFrame_GetCode &&
-                             py.PyFrame_GetBack);
+    return (py.minor == 8 && py.PyThreadState_Swap) ||
+           (py._PyEval_SetProfile && py._PyEval_SetTrace && py.PyFrame_GetCode &&
+            py.PyFrame_GetBack);
 }
 
 py_object *pyver_frame_code(py_frame *frame)
@@ -172,12 +177,6 @@ bool pyver_frame_yields(py_frame *frame)
     return index >= 0 && (*at == OP_YIELD_VALUE || (py.minor < 11 && at[2] == OP_YIELD_FROM));
 }
 
-uint32_t pyver_small_int(const py_object *number)
-{
-    enum { DIGIT = 24 }; /* after the head and the size or tag, from 3.8 to 3.15 */
-    return py_u32(number, DIGIT);
-}
-
 void pyver_set_profile(py_tstate *t, py_tracefunc func)
 {
     if (py._PyEval_SetProfile) {
@@ -197,6 +196,38 @@ void pyver_set_profile(py_tstate *t, py_tracefunc func)
 bool pyver_has_profile(py_tstate *t)
 {
     return py_pointer(t, py.tstate_profilefunc) != NULL;
+}
+
+void pyver_set_trace(py_tstate *t, py_tracefunc func)
+{
+    if (py._PyEval_SetTrace) {
+        if (py._PyEval_SetTrace(t, func, NULL) < 0)
+            py.PyErr_Clear();
+        return;
+    }
+    /* 3.8 keeps count of the threads that trace, and only the thread's own call does it right */
+    py_tstate *me = py.PyThreadState_Swap(t);
+    py.PyEval_SetTrace(func, NULL);
+    py.PyThreadState_Swap(me);
+}
+
+py_tracefunc pyver_trace(py_tstate *t)
+{
+    py_tracefunc func;
+    memcpy(&func, (char *)t + py.tstate_profilefunc + TRACEFUNC_AFTER_FUNC, sizeof func);
+    return func;
+}
+
+bool pyver_has_trace(py_tstate *t)
+{
+    return pyver_trace(t) != NULL;
+}
+
+const uint8_t *pyver_bytes(const py_object *bytes, size_t *ret_len)
+{
+    enum { SIZE = 16, DATA = 32 };
+    *ret_len = (size_t)py_pointer(bytes, SIZE);
+    return (const uint8_t *)bytes + DATA;
 }
 
 /* --- an object with a vectorcall slot and nothing else --- */

@@ -54,6 +54,7 @@ typedef py_object *(*py_vectorcall)(py_object *self, py_object *const *args, siz
     X(PyGILState_Check, int, (void))                                                               \
     X(PyEval_GetFrame, py_frame *, (void))                                                         \
     X(PyEval_GetBuiltins, py_object *, (void))                                                     \
+    X(PyEval_GetGlobals, py_object *, (void))                                                      \
     X(PyDict_New, py_object *, (void))                                                             \
     X(PyDict_SetItemString, int, (py_object *, const char *, py_object *))                         \
     X(PyDict_GetItemString, py_object *, (py_object *, const char *))                              \
@@ -70,12 +71,16 @@ typedef py_object *(*py_vectorcall)(py_object *self, py_object *const *args, siz
     X(PyFrame_GetCode, py_object *, (py_frame *))                                                  \
     X(PyInterpreterState_Main, void *, (void))                                                     \
     X(PyInterpreterState_ThreadHead, py_tstate *, (void *))                                        \
-    X(PyThreadState_Next, py_tstate *, (py_tstate *))
+    X(PyThreadState_Next, py_tstate *, (py_tstate *))                                              \
+    X(PyThreadState_Swap, py_tstate *, (py_tstate *))
 
 struct pyver {
     int minor; /* 8 to 15; 0: not loaded */
     char version[32];
     bool has_monitoring; /* 3.12+ */
+    /* Line events of long functions cost microseconds: their lines are looked up one by one. Mended
+     * in 3.13.3 (gh-127953). */
+    bool has_slow_lines;
 #define X(name, type, args) type(*name) args;
     PYVER_NEEDED(X)
     PYVER_OPTIONAL(X)
@@ -89,10 +94,11 @@ struct pyver {
     py_object *cfunction_type, *cmethod_type /* 3.9+ */, *method_descr_type;
     /* offsets */
     uint32_t code_flags, code_extra;
-    uint32_t frame_code;  /* 3.8: in the frame object */
-    uint32_t frame_back;  /* 3.8 */
-    uint32_t frame_lasti; /* 3.8 to 3.10: index of the last instruction, -1 before the first */
-    uint32_t frame_inner; /* 3.11: the interpreter frame of a frame object */
+    uint32_t frame_code;   /* 3.8: in the frame object */
+    uint32_t frame_back;   /* 3.8 */
+    uint32_t frame_lasti;  /* 3.8 to 3.10: index of the last instruction, -1 before the first */
+    uint32_t frame_lineno; /* 3.8 to 3.11: the line, while a trace function is told of it */
+    uint32_t frame_inner;  /* 3.11: the interpreter frame of a frame object */
     uint32_t inner_code, inner_instr; /* 3.11 */
     uint32_t code_bytes;              /* 3.8 to 3.10: the bytes object with the instructions */
     uint32_t code_adaptive;           /* 3.11: the instructions themselves */
@@ -152,11 +158,23 @@ static inline void *py_c_function(const py_object *callable)
 }
 
 /* An int that fits 30 bits, without asking Python. */
-uint32_t pyver_small_int(const py_object *number);
+static inline uint32_t pyver_small_int(const py_object *number)
+{
+    enum { DIGIT = 24 }; /* after the head and the size or tag, from 3.8 to 3.15 */
+    return py_u32(number, DIGIT);
+}
 
 /* Sets the C profile function of another thread; the caller holds the GIL. Below 3.12. */
 void pyver_set_profile(py_tstate *t, py_tracefunc func);
 bool pyver_has_profile(py_tstate *t);
+/* The same of the trace function. */
+void pyver_set_trace(py_tstate *t, py_tracefunc func);
+bool pyver_has_trace(py_tstate *t);
+/* Whose it is. */
+py_tracefunc pyver_trace(py_tstate *t);
+
+/* The bytes in a bytes object. */
+const uint8_t *pyver_bytes(const py_object *bytes, size_t *ret_len);
 
 /* An object that is called as `func`, by the quickest way; NULL on failure, with no error set. */
 py_object *pyver_callback(py_vectorcall func);

@@ -9,6 +9,7 @@
 #include "agent/deep.h"
 #include "agent/hooks.h"
 #include "agent/interpose.h"
+#include "agent/lines.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -21,18 +22,23 @@ static bool needs_slot;  /* of the profile function, which others may take */
 static bool is_embedded; /* the program is not Python's own */
 
 /* Functions that have begun before their thread's first record: outermost first. */
-static void open_frames(void)
+static void open_frames(enum ring_kind first)
 {
     enum { MAX_OPEN = 4096 };
     py_frame *frames[MAX_OPEN];
     size_t n = 0;
     for (py_frame *f = py.PyEval_GetFrame(); f && n < MAX_OPEN; f = pyver_frame_back(f))
         frames[n++] = f;
-    /* the innermost is the one whose event brought us here, and speaks for itself */
     calibrate_tell();
     deep_new_thread();
-    while (n-- > 1)
-        guest_emit(RING_OPEN, codes_number(codes_mark(pyver_frame_code(frames[n]))));
+    /* a function that begins speaks for itself, and so does one that is about to be defined; any other
+     * record comes from inside a function that runs: in a forked child, mostly */
+    bool begins = first == RING_ENTER || first == RING_RESUME || first == RING_EXT;
+    while (n-- > begins) {
+        code_mark mark = codes_mark(pyver_frame_code(frames[n]));
+        if (!(mark & RING_CODE_LEFT_OUT))
+            guest_emit(RING_OPEN, codes_number(mark));
+    }
 }
 
 static void install(void)
@@ -43,7 +49,10 @@ static void install(void)
     calibrate_bare();
     atomic_store(&guest.on, true);
     guest_new_thread = open_frames;
-    bool without_c = py.minor == 11 && !(guest.instruments & RING_C_CALLS);
+    bool with_lines = lines_are_wanted();
+    if (with_lines)
+        lines_init();
+    bool without_c = py.minor == 11 && !(guest.instruments & RING_C_CALLS) && !with_lines;
     bool good = py.has_monitoring ? monitoring_install()
                 : without_c       ? evalframe_install()
                                   : profile_install();
@@ -66,7 +75,8 @@ static int on_audit(const char *event, py_object *args, void *unused)
         bool embedded = is_embedded && strcmp(event, "exec") == 0;
         if ((main_program || embedded) && py.Py_IsInitialized())
             install();
-    } else if (strcmp(event, "sys.setprofile") == 0 && needs_slot) {
+    } else if ((strcmp(event, "sys.setprofile") == 0 && needs_slot) ||
+               (strcmp(event, "sys.settrace") == 0 && lines_are_wanted() && !py.has_monitoring)) {
         profile_others();
     }
     return 0;

@@ -1,9 +1,12 @@
-/* `pyrometer lines`: the source, with what was seen of each line beside it. */
+/* `pyrometer lines`: the source, with what was seen of each line beside it: samples, or, where the
+ * recording has them, exact hits and times. */
 #include "view/lines.h"
 
+#include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/list.h"
 #include "cmd/load.h"
+#include "view/exact_lines.h"
 #include "view/heading.h"
 
 #include <errno.h>
@@ -12,16 +15,23 @@
 #define TEXT_MIN_PERCENT 1.0
 
 struct lines_options {
+    const char *style;
     struct cmd_query_options query;
     struct cmd_list_options list;
-    uint64_t min_samples, context;
-    bool has_min_samples, has_context;
+    uint64_t min_samples, min_hits, context;
+    bool has_min_samples, has_min_hits, has_context;
 };
+
+/* --style; without: exact lines as pprofile if there are any. */
+enum style { STYLE_PPROFILE, STYLE_LINE_PROFILER, STYLE_SAMPLES, STYLE_NONE };
+static const char *const STYLES[] = {"pprofile", "line_profiler", "samples", NULL};
 
 struct lines_request {
     struct analysis_query query;
     struct analysis_lines_select select;
+    bool whole_files;
     enum view_format format;
+    enum style style;
 };
 
 /* 0, or the exit status after a line. */
@@ -33,11 +43,17 @@ static int understand(struct lines_options *o, struct lines_request *q)
         status = cmd_list_make(&o->list, &q->format, &match);
     if (status)
         return status;
-    bool chosen = match || o->list.has_min_percent || o->has_min_samples;
+    int style = o->style ? cmd_choose("--style", o->style, STYLES) : STYLE_NONE;
+    if (style < 0)
+        return CMD_USAGE;
+    q->style = (enum style)style;
+    bool chosen = match || o->list.has_min_percent || o->has_min_samples || o->has_min_hits;
+    q->whole_files = o->list.has_min_percent && o->list.min_percent == 0 && !match &&
+                     !o->has_min_hits && !o->has_context;
     q->select = (struct analysis_lines_select){
         .match = match,
         .min_percent = chosen || q->format != VIEW_TEXT ? o->list.min_percent : TEXT_MIN_PERCENT,
-        .min_samples = o->min_samples,
+        .min_samples = o->has_min_hits ? o->min_hits : o->min_samples,
         .has_context = o->has_context,
         .context = o->context,
     };
@@ -65,8 +81,61 @@ static int make_and_print(const struct lines_request *q, const struct analysis_w
     return r;
 }
 
+/* Exact lines were added up where they were recorded: they have no moments and no stacks. */
+static int check_exact(const struct analysis_query *q)
+{
+    if (q->has_from || q->has_to)
+        return cmd_fail(CMD_USAGE, "--range: exact lines have no moments; --style samples has");
+    if (q->include || q->exclude)
+        return cmd_fail(CMD_USAGE, "--include and --exclude: exact lines have no stacks; "
+                                   "--match chooses lines");
+    if (q->metric != ANALYSIS_METRICS)
+        return cmd_fail(CMD_USAGE, "--metric %s: exact lines have wall time only", q->metric->name);
+    return 0;
+}
+
+static int show_exact(const struct lines_request *q, const struct profile *profile)
+{
+    struct analysis_exact_lines exact;
+    struct profile_sources *sources = NULL;
+    int status = check_exact(&q->query);
+    if (!status)
+        status = cmd_query_check(&q->query, profile);
+    if (status)
+        return status;
+    int r = analysis_exact_lines_init(profile, &q->query, &exact);
+    if (r < 0)
+        return cmd_load_failed(profile_path(profile), r);
+    r = profile_sources_new(profile, &sources);
+    if (r < 0) {
+        status = cmd_fail(CMD_FAILED, "cannot make the lines: %s", err_text(r));
+    } else {
+        struct view_exact_lines view = {
+            .exact = &exact,
+            .select = &q->select,
+            .sources = sources,
+            .style = q->style == STYLE_LINE_PROFILER ? VIEW_LINE_PROFILER : VIEW_PPROFILE,
+            .whole_files = q->whole_files,
+        };
+        errno = 0;
+        r = view_exact_lines_print(&view, stdout, q->format, view_style_of(stdout));
+        if (r < 0)
+            status = cmd_output_failed("the lines", r, errno);
+    }
+    profile_sources_free(sources);
+    analysis_exact_lines_release(&exact);
+    return status;
+}
+
 static int show(const struct lines_request *q, const struct profile *profile)
 {
+    bool has_exact = analysis_exact_lines_has(profile);
+    if (!has_exact && (q->style == STYLE_PPROFILE || q->style == STYLE_LINE_PROFILER))
+        return cmd_fail(CMD_FAILED,
+                        "--style %s: %s has no exact lines; record them with run --lines",
+                        STYLES[q->style], profile_path(profile));
+    if (has_exact && q->style != STYLE_SAMPLES)
+        return show_exact(q, profile);
     struct analysis_weights weights;
     int r = analysis_weights_init(profile, &q->query, &weights);
     if (r < 0)
@@ -90,6 +159,8 @@ int cmd_lines(int argc, char **argv)
         CMD_LIST_OPTIONS(&o.list),
         CMD_LIST_MIN_PERCENT(&o.list),
         {"min-samples", 0, CMD_COUNT, &o.min_samples, &o.has_min_samples},
+        {"min-hits", 0, CMD_COUNT, &o.min_hits, &o.has_min_hits},
+        {"style", 0, CMD_TEXT, &o.style, NULL},
         {"context", 0, CMD_COUNT, &o.context, &o.has_context},
         CMD_QUERY_OPTIONS(&o.query),
         {0},

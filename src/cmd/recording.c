@@ -1,7 +1,9 @@
 #include "cmd/recording.h"
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "cmd/load.h"
 #include "format/ring.h"
 #include "profile/profile.h"
 #include "view/summary.h"
@@ -29,12 +31,61 @@ static int parse_rate(const char *text, double *ret)
     return 0;
 }
 
-/* Naming an instrument replaces the default. */
-static void choose_instruments(const struct cmd_recording *r, struct record_options *o)
+/* One item of --function, "MODULE:QUALNAME". */
+static int add_function(const char *text, size_t len, struct buf *selection)
 {
+    const char *colon = memchr(text, ':', len);
+    if (!colon || colon == text || colon == text + len - 1)
+        return cmd_fail(CMD_USAGE,
+                        "--function %.*s: name it as MODULE:QUALNAME, for example "
+                        "json.decoder:JSONDecoder.decode",
+                        (int)len, text);
+    buf_printf(selection, "f:%.*s\n", (int)len, text);
+    return 0;
+}
+
+/* --function and --match, as the guest reads them. */
+static int make_selection(struct cmd_recording *r)
+{
+    struct buf selection;
+    buf_init(&selection, RING_MAX_SELECTION - 1);
+    int status = 0;
+    for (const char *at = r->function; at && !status;) {
+        size_t len = strcspn(at, ",");
+        status = add_function(at, len, &selection);
+        at = at[len] ? at + len + 1 : NULL;
+    }
+    if (r->match && !status) {
+        regex_t match;
+        status = cmd_regex_compile("--match", r->match, &match);
+        if (!status)
+            regfree(&match);
+        buf_printf(&selection, "m:%s\n", r->match);
+    }
+    const char *text = buf_cstr(&selection);
+    if (!status && (buf_error(&selection) || (r->match && strchr(r->match, '\n'))))
+        status = cmd_fail(CMD_USAGE, "--function and --match: too long, or more than one line");
+    if (!status && !(r->selection = strdup(text)))
+        status = cmd_fail(CMD_FAILED, "out of memory");
+    buf_release(&selection);
+    return status;
+}
+
+/* Naming an instrument replaces the default. */
+static int choose_instruments(struct cmd_recording *r, struct record_options *o)
+{
+    bool selects = r->function || r->match;
+    if (selects && !r->lines)
+        return cmd_fail(CMD_USAGE, "--function and --match choose lines: they go with --lines");
+    int status = selects ? make_selection(r) : 0;
+    o->selection = r->selection;
     if (r->calls)
         o->instruments = RING_CALLS | (r->no_c_calls ? 0 : RING_C_CALLS);
+    /* lines of the whole program come with its calls anyway */
+    if (r->lines)
+        o->instruments |= RING_LINES | (selects ? 0 : RING_CALLS);
     o->sample = r->sample || !o->instruments;
+    return status;
 }
 
 /* The descriptor is ours alone: the command must not find it open. */
@@ -61,7 +112,9 @@ int cmd_recording_begin(struct cmd_recording *r, struct record_options *ret)
     int status = parse_rate(r->sample, &o.hz);
     if (status)
         return status;
-    choose_instruments(r, &o);
+    status = choose_instruments(r, &o);
+    if (status)
+        return status;
     if (r->has_seconds && r->seconds <= 0)
         return cmd_fail(CMD_USAGE, "--for needs a number of seconds above 0");
     o.seconds = r->seconds;
@@ -117,5 +170,6 @@ void cmd_recording_end(const struct cmd_recording *r, const struct record_result
 void cmd_recording_release(struct cmd_recording *r)
 {
     free(r->path);
-    r->path = NULL;
+    free(r->selection);
+    r->path = r->selection = NULL;
 }

@@ -7,14 +7,16 @@
 
 struct cmd_recording {
     const char *sample; /* NULL: not given; "": the default rate */
-    bool calls, no_c_calls;
+    bool calls, no_c_calls, lines;
+    const char *function, *match; /* --lines of whom; NULL: everybody */
     const char *output;
     bool force, quiet;
     double seconds;
     bool has_seconds;
     uint64_t path_fd; /* where to tell the path of a complete recording */
     bool has_path_fd;
-    char *path; /* owned */
+    char *path;      /* owned */
+    char *selection; /* owned; NULL: none */
 };
 
 /* Fills in the options every recording needs. 0, or the exit status after a line. */

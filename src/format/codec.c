@@ -93,6 +93,18 @@ void codec_put_calls(struct buf *b, struct codec_calls_state *state, const struc
     state->stack = c->stack;
 }
 
+void codec_put_line(struct buf *b, struct codec_line_state *state, const struct record_line *l)
+{
+    buf_put_svarint(b, (int64_t)l->thread - (int64_t)state->thread);
+    buf_put_svarint(b, (int64_t)l->code - (int64_t)state->code);
+    buf_put_svarint(b, (int64_t)l->line - (int64_t)state->line);
+    buf_put_varint(b, l->callee);
+    buf_put_varint(b, l->hits);
+    buf_put_varint(b, l->own_ns);
+    buf_put_varint(b, l->callee_ns);
+    *state = (struct codec_line_state){l->thread, l->code, l->line};
+}
+
 void codec_put_source(struct buf *b, const struct record_source *s)
 {
     buf_put_varint(b, s->path);
@@ -363,6 +375,30 @@ static int visit_calls(struct cursor *c, uint32_t n, const struct format_visitor
     return 0;
 }
 
+static int visit_lines(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    struct codec_line_state state = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        struct record_line l = {0};
+        uint64_t thread = state.thread + (uint64_t)get_svarint(c);
+        uint64_t code = state.code + (uint64_t)get_svarint(c);
+        uint64_t line = state.line + (uint64_t)get_svarint(c);
+        l.callee = get_id(c);
+        l.hits = get_varint(c);
+        l.own_ns = get_varint(c);
+        l.callee_ns = get_varint(c);
+        if (c->bad || thread >= FORMAT_MAX_IDS || code >= FORMAT_MAX_IDS || line > UINT32_MAX)
+            return E_CORRUPT;
+        l.thread = state.thread = (uint32_t)thread;
+        l.code = state.code = (uint32_t)code;
+        l.line = state.line = (uint32_t)line;
+        int r = v->line(ctx, &l);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
 static int visit_sources(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -430,6 +466,8 @@ int codec_visit(unsigned kind, const uint8_t *data, size_t len, uint32_t records
         return v->samples ? visit_samples(&c, records, v, ctx) : 0;
     case FORMAT_CHUNK_CALLS:
         return v->calls ? visit_calls(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_LINES:
+        return v->line ? visit_lines(&c, records, v, ctx) : 0;
     case FORMAT_CHUNK_STATS:
         return v->stat ? visit_stats(&c, records, v, ctx) : 0;
     case FORMAT_CHUNK_SOURCES:

@@ -22,6 +22,13 @@ struct codec_calls_state {
     uint32_t stack;
 };
 
+/* The same of a LINES payload. */
+struct codec_line_state {
+    uint32_t thread;
+    uint32_t code;
+    uint32_t line;
+};
+
 void codec_put_text(struct buf *b, const char *text, size_t len);
 void codec_put_code(struct buf *b, const struct record_code *code);
 void codec_put_stack(struct buf *b, uint32_t id, const struct record_stack *node);
@@ -30,6 +37,7 @@ void codec_put_thread(struct buf *b, const struct record_thread *t);
 void codec_put_sample(struct buf *b, struct codec_sample_state *state,
                       const struct record_sample *s);
 void codec_put_calls(struct buf *b, struct codec_calls_state *state, const struct record_calls *c);
+void codec_put_line(struct buf *b, struct codec_line_state *state, const struct record_line *l);
 void codec_put_source(struct buf *b, const struct record_source *s);
 void codec_put_stats(struct buf *b, const struct record_stats *stats);
 

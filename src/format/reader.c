@@ -274,6 +274,8 @@ static bool wanted(unsigned kind, const struct format_visitor *v)
         return v->samples != NULL;
     case FORMAT_CHUNK_CALLS:
         return v->calls != NULL;
+    case FORMAT_CHUNK_LINES:
+        return v->line != NULL;
     case FORMAT_CHUNK_STATS:
         return v->stat != NULL;
     case FORMAT_CHUNK_SOURCES:

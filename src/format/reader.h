@@ -49,6 +49,7 @@ struct format_visitor {
     int (*stat)(void *ctx, enum record_stat stat, uint64_t value);
     int (*source)(void *ctx, const struct record_source *source);
     int (*calls)(void *ctx, const struct record_calls *calls);
+    int (*line)(void *ctx, const struct record_line *line);
     /* samples come in batches: `n` records of one chunk */
     int (*samples)(void *ctx, const struct record_sample *samples, size_t n);
 };

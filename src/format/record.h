@@ -96,6 +96,23 @@ struct record_calls {
     uint64_t alive_ns; /* coroutines that have ended: from begin to end, waiting included */
 };
 
+/* Exact lines since the last such record for the same thread, code, line and callee: sums count.
+ *
+ * callee 0: the line itself. `hits` are line events, `own_ns` the time in the line with what it
+ * called left out, `callee_ns` the time in what it called. line 0: a function before its first line.
+ * callee not 0: what the line called. `hits` are calls, `callee_ns` the time in them, own_ns is 0.
+ * Recursion: while a line (or a line's call of one function) is on the stack already, its callee time is
+ * not counted again; so own_ns + callee_ns of a line is never more than the time that passed. */
+struct record_line {
+    uint32_t thread;
+    uint32_t code;
+    uint32_t line;
+    uint32_t callee; /* code id */
+    uint64_t hits;
+    uint64_t own_ns;
+    uint64_t callee_ns;
+};
+
 enum record_source_flag {
     RECORD_SOURCE_TEXT = 1 << 0,      /* the text was kept */
     RECORD_SOURCE_HASHED = 1 << 1,    /* `hash` is known */

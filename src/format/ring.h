@@ -32,7 +32,7 @@
 #define RING_MAGIC    0x31474e4952525950ull /* "PYRRING1" */
 
 enum {
-    RING_VERSION = 1, /* of everything in this header; both sides must agree */
+    RING_VERSION = 2, /* of everything in this header; both sides must agree */
     RING_WORDS = 1 << 19,
     RING_MAX_SLOTS = 2048, /* threads traced at a time */
     RING_HEADER_BYTES = 4096,
@@ -40,6 +40,7 @@ enum {
     RING_SESSION_BYTES = 64 << 10,
     RING_MAX_PAYLOAD_WORDS = 1 << 15, /* of one extended record */
     RING_MAX_TEXT = 60 << 10,         /* of one text in it, in bytes */
+    RING_MAX_SELECTION = 16 << 10,    /* bytes of ring_session.selection */
 };
 
 /* What the guest is to deliver. */
@@ -172,6 +173,9 @@ struct ring_session {
     _Atomic uint32_t no_slot;                    /* threads that found none */
     _Atomic uint32_t refused;                    /* guests of another version that turned back */
     _Atomic uint32_t slot_state[RING_MAX_SLOTS]; /* enum ring_slot_state */
+    /* Whose lines are wanted; empty: everybody's. Each line of it is "f:MODULE:QUALNAME" or
+     * "m:REGEX", an extended regular expression for `file:line(function)`, the name or the file. */
+    char selection[RING_MAX_SELECTION];
 };
 static_assert(sizeof(struct ring_session) <= RING_SESSION_BYTES, "the session fits");
 

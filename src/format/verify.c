@@ -78,6 +78,15 @@ static int census_calls(void *ctx, const struct record_calls *calls)
     return 0;
 }
 
+static int census_line(void *ctx, const struct record_line *line)
+{
+    struct census *c = ctx;
+    refer(c, c->codes, line->code);
+    refer(c, c->codes, line->callee);
+    c->records++;
+    return 0;
+}
+
 static int census_meta(void *ctx, const char *key, size_t key_len, const char *value,
                        size_t value_len)
 {
@@ -127,6 +136,7 @@ static const struct format_visitor census_visitor = {
     .thread = census_thread,
     .samples = census_samples,
     .calls = census_calls,
+    .line = census_line,
     .stat = census_stat,
     .source = census_source,
 };

@@ -29,6 +29,7 @@ enum pending {
     PENDING_SOURCES,
     PENDING_SAMPLES,
     PENDING_CALLS,
+    PENDING_LINES,
     PENDING_STATS,
     PENDING_COUNT
 };
@@ -38,7 +39,8 @@ static const enum format_chunk_kind pending_kind[PENDING_COUNT] = {
     [PENDING_CODES] = FORMAT_CHUNK_CODES,         [PENDING_STACKS] = FORMAT_CHUNK_STACKS,
     [PENDING_PROCESSES] = FORMAT_CHUNK_PROCESSES, [PENDING_THREADS] = FORMAT_CHUNK_THREADS,
     [PENDING_SOURCES] = FORMAT_CHUNK_SOURCES,     [PENDING_SAMPLES] = FORMAT_CHUNK_SAMPLES,
-    [PENDING_CALLS] = FORMAT_CHUNK_CALLS,         [PENDING_STATS] = FORMAT_CHUNK_STATS,
+    [PENDING_CALLS] = FORMAT_CHUNK_CALLS,         [PENDING_LINES] = FORMAT_CHUNK_LINES,
+    [PENDING_STATS] = FORMAT_CHUNK_STATS,
 };
 
 struct text {
@@ -53,6 +55,7 @@ struct format_writer {
     uint32_t records[PENDING_COUNT];
     struct codec_sample_state sample_state;
     struct codec_calls_state calls_state;
+    struct codec_line_state line_state;
     uint64_t cpu_ns; /* of the writing thread, once it has ended */
 
     VEC(struct text) strings; /* index = id; 0 is "" */
@@ -214,6 +217,11 @@ void format_writer_calls(struct format_writer *w, const struct record_calls *cal
     codec_put_calls(next_record(w, PENDING_CALLS, 0), &w->calls_state, calls);
 }
 
+void format_writer_line(struct format_writer *w, const struct record_line *line)
+{
+    codec_put_line(next_record(w, PENDING_LINES, 0), &w->line_state, line);
+}
+
 void format_writer_source(struct format_writer *w, const struct record_source *source)
 {
     assert(source->text_len <= FORMAT_MAX_STRING_BYTES);
@@ -249,6 +257,7 @@ int format_writer_flush(struct format_writer *w)
     }
     w->sample_state = (struct codec_sample_state){0};
     w->calls_state = (struct codec_calls_state){0};
+    w->line_state = (struct codec_line_state){0};
     return w->error;
 }
 

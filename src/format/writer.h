@@ -36,6 +36,7 @@ uint32_t format_writer_code(struct format_writer *w, const struct record_code *c
 void format_writer_process(struct format_writer *w, const struct record_process *process);
 void format_writer_thread(struct format_writer *w, const struct record_thread *thread);
 void format_writer_calls(struct format_writer *w, const struct record_calls *calls);
+void format_writer_line(struct format_writer *w, const struct record_line *line);
 void format_writer_sample(struct format_writer *w, const struct record_sample *sample);
 /* The text is copied; what is longer than FORMAT_MAX_STRING_BYTES is the caller's mistake. */
 void format_writer_source(struct format_writer *w, const struct record_source *source);

@@ -244,6 +244,12 @@ static void redirect_string(const struct profile *p, uint32_t *id)
         *id = p->lost_string;
 }
 
+static void redirect_code(const struct profile *p, uint32_t *id)
+{
+    if (*id && (*id >= p->code_known.len || !p->code_known.data[*id]))
+        *id = p->lost_code;
+}
+
 static void redirect_all(struct profile *p)
 {
     for (size_t i = 0; i < p->strings.len; i++)
@@ -540,6 +546,39 @@ int profile_each_calls(const struct profile *p,
 uint64_t profile_calls_records(const struct profile *p)
 {
     return count_records(p, FORMAT_CHUNK_CALLS);
+}
+
+/* --- exact lines --- */
+
+struct line_pass {
+    const struct profile *profile;
+    int (*fn)(void *ctx, const struct record_line *line);
+    void *ctx;
+};
+
+static int on_line(void *ctx, const struct record_line *line)
+{
+    struct line_pass *pass = ctx;
+    const struct profile *p = pass->profile;
+    struct record_line mended = *line;
+    redirect_code(p, &mended.code);
+    redirect_code(p, &mended.callee);
+    if (mended.thread >= p->thread_known.len || !p->thread_known.data[mended.thread])
+        mended.thread = p->lost_thread;
+    return pass->fn(pass->ctx, &mended);
+}
+
+int profile_each_line(const struct profile *p, int (*fn)(void *ctx, const struct record_line *line),
+                      void *ctx, uint32_t *ret_damaged)
+{
+    static const struct format_visitor visitor = {.line = on_line};
+    struct line_pass pass = {p, fn, ctx};
+    return format_reader_visit(p->reader, &visitor, &pass, ret_damaged);
+}
+
+uint64_t profile_line_records(const struct profile *p)
+{
+    return count_records(p, FORMAT_CHUNK_LINES);
 }
 
 /* --- sources --- */

@@ -106,6 +106,11 @@ int profile_each_calls(const struct profile *p,
 /* How many of them the file claims to hold. */
 uint64_t profile_calls_records(const struct profile *p);
 
+/* The same for exact lines. */
+int profile_each_line(const struct profile *p, int (*fn)(void *ctx, const struct record_line *line),
+                      void *ctx, uint32_t *ret_damaged);
+uint64_t profile_line_records(const struct profile *p);
+
 /* Pushes every record of a source, in the order of the file, ids made good; the texts are borrowed
  * for the call. They are not kept in memory: most questions never ask for them. */
 int profile_each_source(const struct profile *p,

@@ -96,7 +96,13 @@ void calltree_begins(struct calltree *t, uint64_t frame, uint32_t node, uint64_t
         return;
     struct calltree_open *o = find_open(t, frame);
     t->open_count += !o->frame; /* an old one there has ended unseen */
-    *o = (struct calltree_open){frame, tick, node};
+    *o = (struct calltree_open){.frame = frame, .begin = tick, .node = node};
+}
+
+struct calltree_open *calltree_find_open(const struct calltree *t, uint64_t frame)
+{
+    struct calltree_open *o = t->open && frame ? find_open(t, frame) : NULL;
+    return o && o->frame ? o : NULL;
 }
 
 void calltree_ends(struct calltree *t, uint64_t frame, uint64_t tick)

@@ -34,6 +34,7 @@ struct calltree_open {
     uint64_t frame; /* its address; 0: a free place */
     uint64_t begin; /* tick */
     uint32_t node;
+    uint32_t line_cell; /* where it stopped last: linetree.h's; 0: not known */
 };
 
 struct calltree {
@@ -58,6 +59,8 @@ void calltree_unwind(struct calltree *t, uint32_t code); /* a leave that is not 
 /* A coroutine begins or ends: the function that was entered last, or is about to be left. */
 void calltree_begins(struct calltree *t, uint64_t frame, uint32_t node, uint64_t tick);
 void calltree_ends(struct calltree *t, uint64_t frame, uint64_t tick);
+/* One that has begun and not ended, or NULL; until the next one begins or ends. */
+struct calltree_open *calltree_find_open(const struct calltree *t, uint64_t frame);
 
 static inline uint32_t calltree_top(const struct calltree *t)
 {

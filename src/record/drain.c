@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum { TURN_WORDS = 1 << 16 }; /* decoded in one go with the lock held: about half a millisecond */
 #define IDLE_MIN_NS (200 * NS_PER_US)
@@ -25,8 +26,9 @@ struct drain {
     struct feed *feed[RING_MAX_SLOTS];
     VEC(struct feed *) done; /* given back by their thread, not yet by us */
     struct feed_codes codes;
-    VEC(uint32_t) calibrated; /* processes whose calibration is in the file */
-    VEC(uint32_t) file_code;  /* number of the session -> id in the file; 0: not defined yet */
+    VEC(uint32_t) calibrated;   /* processes whose calibration is in the file */
+    VEC(uint32_t) file_code;    /* number of the session -> id in the file; 0: not defined yet */
+    struct sources_place *here; /* ours: for the files of processes that are gone */
 };
 
 /* --- the draining thread --- */
@@ -41,7 +43,8 @@ static void take_in(struct drain *d, uint32_t slot)
     struct ring_header *ring = session_map_slot(d->session, slot);
     if (!ring)
         return;
-    if (feed_new(slot, ring, &d->feed[slot]) < 0)
+    bool has_lines = d->session->shared->instruments & RING_LINES;
+    if (feed_new(slot, ring, has_lines, &d->feed[slot]) < 0)
         session_unmap_slot(ring);
 }
 
@@ -51,7 +54,7 @@ static void give_back(struct drain *d, uint32_t slot)
     struct feed *f = d->feed[slot];
     struct feed **place = vec_push(&d->done);
     f->closed = true;
-    f->lost += atomic_exchange(&f->ring->lost, 0);
+    linetree_finish(&f->lines);
     session_unmap_slot(f->ring);
     f->ring = NULL;
     if (place)
@@ -172,6 +175,7 @@ void drain_free(struct drain *d)
     vec_release(&d->codes.fresh);
     vec_release(&d->file_code);
     vec_release(&d->calibrated);
+    sources_place_free(d->here);
     pthread_mutex_destroy(&d->lock);
     free(d);
 }
@@ -185,6 +189,18 @@ struct carry {
     double ns_per_tick;
     VEC(uint32_t) path; /* for stack_of() */
 };
+
+/* The source of a code object is wanted as the sampler wants it. A process that came and went was
+ * started by us, or by what we started: its files are looked for from where we are. */
+static void want_source(struct carry *c, const struct feed_code *f, uint32_t file)
+{
+    struct sources *s = c->shared->sources;
+    struct sources_place *place = procs_place(c->procs, (pid_t)f->pid);
+    if (!place && !c->d->here)
+        c->d->here = sources_place_new(getpid());
+    if (s)
+        sources_want(s, place ? place : c->d->here, file, f->file);
+}
 
 static void carry_codes(struct carry *c)
 {
@@ -205,6 +221,8 @@ static void carry_codes(struct carry *c)
                 break;
         if (d->file_code.len > f->id)
             d->file_code.data[f->id] = target_intern_code(c->shared, &code);
+        if (d->session->shared->instruments & RING_LINES)
+            want_source(c, f, code.file);
         feed_code_release(f);
     }
     d->codes.fresh.len = 0;
@@ -283,7 +301,9 @@ static void carry_calls(struct carry *c, struct feed *f)
             .self_ns = (uint64_t)((double)n->self * c->ns_per_tick),
             .alive_ns = (uint64_t)((double)n->alive * c->ns_per_tick),
         };
-        if (node) /* what passes outside of every function is nobody's */
+        /* what passes outside of every function is nobody's; and calls among selected functions
+         * alone (ring.h, selection) are no call tree */
+        if (node && c->d->session->shared->instruments & RING_CALLS)
             format_writer_calls(c->shared->writer, &record);
         n->calls = n->resumes = n->self = n->alive = 0;
     }
@@ -312,11 +332,51 @@ static void carry_calibration(struct carry *c, struct feed *f)
     format_writer_meta(c->shared->writer, key, value);
 }
 
+static uint32_t file_code(const struct carry *c, uint32_t code)
+{
+    return code < c->d->file_code.len ? c->d->file_code.data[code] : 0;
+}
+
+static uint64_t ns_of(const struct carry *c, uint64_t ticks)
+{
+    return (uint64_t)((double)ticks * c->ns_per_tick);
+}
+
+static void carry_lines(struct carry *c, struct feed *f)
+{
+    struct linetree *t = &f->lines;
+    size_t kept = 0;
+    for (size_t i = 0; i < t->changed.len; i++) {
+        uint32_t cell = t->changed.data[i];
+        struct linetree_cell *n = &t->cells.data[cell];
+        uint32_t code = file_code(c, n->code), callee = file_code(c, n->callee);
+        if ((n->code && !code) || (n->callee && !callee)) {
+            t->changed.data[kept++] = cell; /* its name is still to come */
+            continue;
+        }
+        n->changed = false;
+        struct record_line record = {
+            .thread = f->thread,
+            .code = code,
+            .line = n->line,
+            .callee = callee,
+            .hits = n->now.hits - n->taken.hits,
+            .own_ns = n->callee ? 0 : ns_of(c, n->now.own - n->taken.own),
+            .callee_ns = ns_of(c, n->now.callee - n->taken.callee),
+        };
+        if (code)
+            format_writer_line(c->shared->writer, &record);
+        n->taken = n->now;
+    }
+    t->changed.len = kept;
+}
+
 static void carry_feed(struct carry *c, struct feed *f)
 {
     meet_thread(c, f);
     carry_calibration(c, f);
     carry_calls(c, f);
+    carry_lines(c, f);
     uint64_t *v = c->shared->stats->value;
     v[RECORD_STAT_EVENTS] += f->records;
     v[RECORD_STAT_EVENTS_DAMAGED] += f->nonsense;
@@ -351,7 +411,7 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
     for (size_t i = 0; i < d->done.len; i++) {
         struct feed *f = d->done.data[i];
         carry_feed(&c, f);
-        if (f->tree.changed.len && d->started)
+        if ((f->tree.changed.len || f->lines.changed.len) && d->started)
             d->done.data[kept++] = f; /* a definition is still in somebody else's ring */
         else
             feed_free(f);

@@ -51,14 +51,26 @@ static void put_proc_field(struct format_writer *w, const char *key, const char 
     format_writer_meta(w, key, value);
 }
 
+static void put_instruments(struct format_writer *w, const struct record_options *o)
+{
+    static const struct {
+        uint32_t bit;
+        const char *name;
+    } names[] = {{RING_CALLS, "calls"}, {RING_LINES, "lines"}};
+    char text[64];
+    int n = snprintf(text, sizeof text, "%s", o->sample ? "sample" : "");
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (o->instruments & names[i].bit)
+            n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", n ? "," : "", names[i].name);
+    format_writer_meta(w, "instruments", text);
+}
+
 void facts_write(struct format_writer *w, const struct record_options *o, const char *mode)
 {
     char text[4096];
     format_writer_meta(w, "pyrometer", o->version);
     format_writer_meta(w, "mode", mode);
-    snprintf(text, sizeof text, "%s%s%s", o->sample ? "sample" : "",
-             o->sample && o->instruments ? "," : "", o->instruments & RING_CALLS ? "calls" : "");
-    format_writer_meta(w, "instruments", text);
+    put_instruments(w, o);
     put_command(w, o);
     if (getcwd(text, sizeof text))
         format_writer_meta(w, "directory", text);

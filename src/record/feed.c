@@ -2,13 +2,16 @@
 
 #include "base/err.h"
 
-int feed_new(uint32_t slot, struct ring_header *ring, struct feed **ret)
+int feed_new(uint32_t slot, struct ring_header *ring, bool has_lines, struct feed **ret)
 {
     struct feed *f = calloc(1, sizeof *f);
-    if (!f || calltree_init(&f->tree) < 0) {
+    if (!f || calltree_init(&f->tree) < 0 || linetree_init(&f->lines) < 0) {
+        if (f)
+            calltree_release(&f->tree);
         free(f);
         return E_NOMEM;
     }
+    f->has_lines = has_lines;
     f->slot = slot;
     f->ring = ring;
     f->words = (const uint64_t *)((const char *)ring + RING_HEADER_BYTES);
@@ -31,6 +34,7 @@ void feed_free(struct feed *f)
     if (!f)
         return;
     calltree_release(&f->tree);
+    linetree_release(&f->lines);
     free(f);
 }
 
@@ -85,7 +89,8 @@ static void take_code(struct feed *f, struct feed_codes *codes, uint64_t first, 
                                .first_line = c.first_line,
                                .name_len = c.name_len,
                                .qualname_len = c.qualname_len,
-                               .file_len = c.file_len};
+                               .file_len = c.file_len,
+                               .pid = f->pid};
     code->name = copy_text(f, first, &at, c.name_len);
     code->qualname = copy_text(f, first, &at, c.qualname_len);
     code->file = copy_text(f, first, &at, c.file_len);
@@ -93,6 +98,15 @@ static void take_code(struct feed *f, struct feed_codes *codes, uint64_t first, 
         feed_code_release(code);
         codes->fresh.len--;
     }
+}
+
+/* What runs now follows. */
+static void restart(struct feed *f)
+{
+    f->tree.stack.len = 1;
+    f->tree.skipped = 0;
+    if (f->has_lines)
+        linetree_finish(&f->lines);
 }
 
 /* An extended record of `words` words behind its head at `first`. */
@@ -113,7 +127,7 @@ static void take_ext(struct feed *f, struct feed_codes *codes, enum ring_ext kin
             f->paused_ticks += f->tick - f->paused_at;
         f->paused_at = 0;
         if (!f->ignoring)
-            f->tree.stack.len = 1; /* what runs now follows */
+            restart(f);
         f->ignoring = false;
         break;
     case RING_EXT_CALIBRATION:
@@ -134,6 +148,36 @@ static void take_frame(struct feed *f, uint64_t frame)
         calltree_begins(&f->tree, frame, f->entered, f->tick);
     else if (f->last == RING_LEAVE || f->last == RING_UNWIND)
         calltree_ends(&f->tree, frame, f->tick);
+    struct calltree_open *o = f->has_lines ? calltree_find_open(&f->tree, frame) : NULL;
+    if (o && f->last == RING_SUSPEND)
+        o->line_cell = f->lines.left;
+    else if (o && f->last == RING_RESUME)
+        linetree_goes_on_in(&f->lines, o->line_cell);
+}
+
+/* Time passes. */
+static inline void pass(struct feed *f, uint64_t ticks)
+{
+    f->tick += ticks;
+    if (unlikely(f->paused_at))
+        return;
+    calltree_time(&f->tree, ticks);
+    if (f->has_lines)
+        linetree_time(&f->lines, ticks);
+}
+
+static inline void enter(struct feed *f, uint32_t code, bool resumes)
+{
+    calltree_enter(&f->tree, code, resumes);
+    if (f->has_lines)
+        linetree_enter(&f->lines, code, resumes);
+}
+
+static inline void leave(struct feed *f, uint32_t code)
+{
+    calltree_leave(&f->tree, code);
+    if (f->has_lines)
+        linetree_leave(&f->lines, code);
 }
 
 uint64_t feed_waiting(const struct feed *f)
@@ -157,37 +201,40 @@ int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most)
             f->tick += kind == RING_FRAME ? 0 : ticks;
             continue;
         }
-        if (likely(kind <= RING_C_RAISE || kind == RING_EXT)) {
-            f->tick += ticks;
-            if (likely(!f->paused_at))
-                calltree_time(t, ticks);
-        }
+        if (likely(kind <= RING_LINE || kind == RING_EXT))
+            pass(f, ticks);
         switch (kind) {
+        case RING_LINE:
+            if (f->has_lines)
+                linetree_line(&f->lines, value);
+            break;
         case RING_ENTER:
-            calltree_enter(t, value, false);
+            enter(f, value, false);
             f->entered = calltree_top(t);
             break;
         case RING_C_ENTER:
             calltree_enter(t, value, false);
             break;
         case RING_RESUME:
-            calltree_enter(t, value, true);
+            enter(f, value, true);
             break;
         case RING_LEAVE:
         case RING_UNWIND:
         case RING_SUSPEND:
+            leave(f, value);
+            break;
         case RING_C_LEAVE:
         case RING_C_RAISE:
             calltree_leave(t, value);
             break;
         case RING_OPEN:
             calltree_push_open(t, value);
+            if (f->has_lines)
+                linetree_enter(&f->lines, value, true);
             break;
         case RING_TIME:
             ticks |= (uint64_t)value << 32;
-            f->tick += ticks;
-            if (!f->paused_at)
-                calltree_time(t, ticks);
+            pass(f, ticks);
             break;
         case RING_WAIT:
             ticks |= (uint64_t)value << 32;

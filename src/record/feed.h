@@ -8,12 +8,14 @@
 
 #include "format/ring.h"
 #include "record/calltree.h"
+#include "record/linetree.h"
 
 /* A code's definition as it came; texts owned. */
 struct feed_code {
     uint32_t id, flags, first_line;
     char *name, *qualname, *file;
     uint32_t name_len, qualname_len, file_len;
+    uint32_t pid; /* whose it is */
 };
 
 /* What all rings of a session have in common. */
@@ -34,6 +36,8 @@ struct feed {
     char python[sizeof(((struct ring_header *)0)->python)];
 
     struct calltree tree;
+    bool has_lines; /* they are counted */
+    struct linetree lines;
     uint32_t entered; /* node of the last ENTER, for the RING_FRAME that may follow */
     enum ring_kind last;
     uint64_t paused_at; /* tick; 0: it is being traced */
@@ -51,7 +55,7 @@ struct feed {
 };
 
 /* Takes over the mapped ring. */
-int feed_new(uint32_t slot, struct ring_header *ring, struct feed **ret);
+int feed_new(uint32_t slot, struct ring_header *ring, bool has_lines, struct feed **ret);
 void feed_free(struct feed *f);
 
 /* Decodes what there is, at most `most` words. Returns how many there were, or E_CORRUPT. */

@@ -426,6 +426,12 @@ uint32_t procs_id_of(struct procs *p, pid_t pid, pid_t parent, const char *pytho
     return c.record.id;
 }
 
+struct sources_place *procs_place(const struct procs *p, pid_t pid)
+{
+    const struct proc *c = find(p, pid);
+    return c && c->target ? target_place(c->target) : NULL;
+}
+
 bool procs_alive(const struct procs *p, pid_t pid)
 {
     return find(p, pid) != NULL;

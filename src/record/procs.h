@@ -33,6 +33,9 @@ void procs_flush(struct procs *p);
 uint32_t procs_id_of(struct procs *p, pid_t pid, pid_t parent, const char *python,
                      uint64_t start_ns);
 
+/* Where the files of a process are, while it is being looked at; else NULL. Borrowed. */
+struct sources_place *procs_place(const struct procs *p, pid_t pid);
+
 /* Is this process still under watch? */
 bool procs_alive(const struct procs *p, pid_t pid);
 

@@ -18,8 +18,9 @@ struct record_options {
     const char *path; /* the recording */
     bool force;       /* may replace it */
     uint8_t run_id[16];
-    uint32_t instruments; /* enum ring_instrument: what is asked of guests; 0: nobody is sent in */
-    bool sample;          /* take stacks from outside, `hz` times a second */
+    uint32_t instruments;  /* enum ring_instrument: what is asked of guests; 0: nobody is sent in */
+    const char *selection; /* whose lines: as ring_session has it; NULL: everybody's */
+    bool sample;           /* take stacks from outside, `hz` times a second */
     double hz;
     double seconds;       /* stop recording after this; 0: to the end */
     char *const *argv;    /* record_run: the command, NULL-terminated */

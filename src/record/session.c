@@ -89,7 +89,7 @@ double session_ns_per_tick(const struct session *s)
     return at > s->start_tick ? (double)(ns - s->start_ns) / (double)(at - s->start_tick) : 1;
 }
 
-static int prepare(struct session *s, uint32_t instruments)
+static int prepare(struct session *s, uint32_t instruments, const char *selection)
 {
     struct ring_session *r = s->shared;
     uint64_t key;
@@ -99,6 +99,10 @@ static int prepare(struct session *s, uint32_t instruments)
         return rc;
     if (getrandom(&key, sizeof key, 0) != (ssize_t)sizeof key)
         return E_SYSTEM;
+    size_t len = selection ? strlen(selection) : 0;
+    if (len >= sizeof r->selection)
+        return E_LIMIT;
+    memcpy(r->selection, selection ? selection : "", len + 1);
     r->magic = RING_MAGIC;
     r->version = RING_VERSION;
     r->recorder_pid = (uint32_t)getpid();
@@ -119,7 +123,7 @@ static int prepare(struct session *s, uint32_t instruments)
     return n < 0 || (size_t)n >= sizeof s->preload ? E_LIMIT : 0;
 }
 
-int session_new(uint32_t instruments, struct session *ret)
+int session_new(uint32_t instruments, const char *selection, struct session *ret)
 {
     struct session s = {.fd = memfd_create("pyrometer", MFD_CLOEXEC)};
     if (s.fd < 0)
@@ -138,7 +142,7 @@ int session_new(uint32_t instruments, struct session *ret)
         }
     }
     if (rc == 0)
-        rc = prepare(&s, instruments);
+        rc = prepare(&s, instruments, selection);
     if (rc < 0) {
         session_release(&s);
         return rc;

@@ -19,7 +19,8 @@ struct session {
 /* Where the guest's library is: as PYROMETER_AGENT_LIBRARY says, beside the program, or where it was installed. E_NOAGENT. */
 int session_find_agent(char *path, size_t size);
 
-int session_new(uint32_t instruments, struct session *ret);
+/* `selection`: as ring_session has it; NULL: none. E_LIMIT if it is too long. */
+int session_new(uint32_t instruments, const char *selection, struct session *ret);
 void session_release(struct session *s);
 
 /* In the child, before exec. */

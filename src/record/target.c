@@ -404,6 +404,11 @@ int target_sample(struct target *t, uint64_t now_ns)
     return 0;
 }
 
+struct sources_place *target_place(const struct target *t)
+{
+    return t->place;
+}
+
 void target_flush(struct target *t)
 {
     for (size_t i = 0; i < t->tracks.len; i++)

@@ -39,6 +39,9 @@ int target_new(struct target_shared *shared, struct remote *remote, uint32_t pro
  * E_NOPROC gone, E_NOTREADY no threads (starting or ending), E_BADMEM became something else, E_PERM. */
 int target_sample(struct target *t, uint64_t now_ns);
 
+/* Where its files are; NULL if they cannot be had. Borrowed. */
+struct sources_place *target_place(const struct target *t);
+
 /* Writes the open runs out; they start afresh. */
 void target_flush(struct target *t);
 

@@ -1,6 +1,7 @@
 /* The summary after a recording. Text only: scripts have `report --json`. */
 #include "view/summary.h"
 
+#include "analysis/exact_lines.h"
 #include "analysis/rows.h"
 #include "analysis/select.h"
 #include "base/err.h"
@@ -94,6 +95,55 @@ static int print_hottest(const struct analysis_weights *weights, enum analysis_b
     return rc;
 }
 
+/* "function  file:line" of an exact line, and how often it was reached. */
+static void print_line(const struct analysis_exact_lines *e, const struct analysis_file *file,
+                       const struct analysis_line *line, FILE *out, unsigned width)
+{
+    struct buf text, fitted;
+    buf_init(&text, 1 << 20);
+    buf_init(&fitted, 1 << 20);
+    view_text_escape(&text, line->function.text, line->function.len);
+    buf_puts(&text, "  ");
+    struct profile_string path = from_here(e->weights.profile, file->path);
+    view_text_escape(&text, path.text, path.len);
+    buf_printf(&text, ":%u", line->line);
+    view_text_fit(&fitted, (const char *)text.data, text.len, width ? width - 28 : SIZE_MAX,
+                  VIEW_CUT_MIDDLE);
+    fprintf(out, "  %5.1f %% %11s hits  %s\n",
+            100 * (double)line->self.weight / (double)e->weights.total.weight,
+            view_units_count(line->self.samples).text, buf_cstr(&fitted));
+    buf_release(&text);
+    buf_release(&fitted);
+}
+
+static int print_hottest_exact(const struct profile *p, FILE *out, unsigned width)
+{
+    struct analysis_query query = {.metric = &ANALYSIS_METRICS[0]};
+    struct analysis_exact_lines e;
+    int rc = analysis_exact_lines_init(p, &query, &e);
+    if (rc < 0)
+        return rc;
+    uint64_t below = UINT64_MAX; /* the heaviest first: a few passes are no sort */
+    for (int n = 0; n < SUMMARY_ROWS; n++) {
+        const struct analysis_file *file = NULL;
+        const struct analysis_line *line = NULL;
+        for (size_t i = 0; i < e.lines.file_count; i++)
+            for (size_t k = 0; k < e.lines.file[i].count; k++) {
+                const struct analysis_line *l = &e.lines.line[e.lines.file[i].first + k];
+                if (l->self.weight < below && (!line || l->self.weight > line->self.weight)) {
+                    file = &e.lines.file[i];
+                    line = l;
+                }
+            }
+        if (!line || !line->self.weight)
+            break;
+        print_line(&e, file, line, out, width);
+        below = line->self.weight;
+    }
+    analysis_exact_lines_release(&e);
+    return rc;
+}
+
 static void print_cost(const struct profile *p, FILE *out)
 {
     struct view_units_text elapsed = view_units_seconds(stat_seconds(p, RECORD_STAT_ELAPSED_NS));
@@ -182,6 +232,13 @@ int view_summary_print(const struct profile *p, const char *path, FILE *out,
         bold(&style, out, "hottest functions");
         fputs(" (own share of wall time)\n", out);
         rc = print_hottest(&weights, ANALYSIS_BY_FUNCTION, out, style.width);
+    }
+    if (analysis_exact_lines_has(p)) {
+        bold(&style, out, "hottest lines");
+        fputs(" (own share of the time in all lines)\n", out);
+        if (rc == 0)
+            rc = print_hottest_exact(p, out, style.width);
+    } else if (weights.total.samples >= SUMMARY_MIN_SAMPLES) {
         bold(&style, out, "hottest lines");
         fputs("\n", out);
         if (rc == 0)

@@ -130,7 +130,11 @@ def test_generators(python, calls_of):
 
 
 def test_deep_stacks(python, calls_of):
-    rows = of_file(calls_of(python, "calls_deep.py").rows(), "calls_deep.py")
+    recording = calls_of(python, "calls_deep.py")
+    rows = of_file(recording.rows(), "calls_deep.py")
+    if python.version < (3, 11):  # each call takes C stack there: what is too deep is not traced, and that is told
+        assert 1000 < rows["deep"]["calls"] <= 50001 and recording.stats()["event_paused_ns"] > 0
+        return
     assert (rows["deep"]["calls"], rows["deep"]["primitive_calls"]) == (50001, 1)
     assert rows["bottom"]["calls"] == 1
 

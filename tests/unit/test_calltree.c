@@ -86,7 +86,7 @@ static struct feed *new_feed(struct ring_header **ret_ring)
     struct feed *f = NULL;
     struct ring_header *ring = calloc(1, RING_SLOT_BYTES);
     assert_non_null(ring);
-    assert_int_equal(feed_new(0, ring, &f), 0);
+    assert_int_equal(feed_new(0, ring, true, &f), 0);
     *ret_ring = ring;
     return f;
 }

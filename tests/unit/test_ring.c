@@ -60,7 +60,7 @@ static void rig_up(struct rig *r)
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
-    assert_int_equal(session_new(RING_CALLS, &r->session), 0);
+    assert_int_equal(session_new(RING_CALLS, NULL, &r->session), 0);
     struct format_writer_options options = {.force = true};
     r->shared = (struct target_shared){.stats = &r->stats, .threads = &r->threads};
     assert_int_equal(format_writer_open(path, &options, &r->shared.writer), 0);

@@ -1,0 +1,121 @@
+/* The selection is copied out of the shared memory once, cut into its items in place, and its patterns
+ * compiled. A code object knows its file but not its module, so the module is taken from the
+ * globals of the running frame, where Python keeps its name; the main program, whose module has
+ * another name there, is known by its file. */
+#include "agent/select.h"
+
+#include <regex.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_ITEMS = 256, MAX_PATTERNS = 16 };
+
+static struct function {
+    const char *module, *name; /* name: qualified */
+} functions[MAX_ITEMS];
+static size_t function_count;
+static regex_t patterns[MAX_PATTERNS];
+static size_t pattern_count;
+static bool said; /* something was */
+
+static void take_function(char *text)
+{
+    char *colon = strchr(text, ':');
+    if (!colon || function_count == MAX_ITEMS)
+        return;
+    *colon = 0;
+    functions[function_count++] = (struct function){text, colon + 1};
+}
+
+static void take_pattern(const char *text)
+{
+    if (pattern_count < MAX_PATTERNS &&
+        regcomp(&patterns[pattern_count], text, REG_EXTENDED | REG_NOSUB) == 0)
+        pattern_count++;
+}
+
+void select_init(void)
+{
+    static char text[RING_MAX_SELECTION];
+    memcpy(text, guest.session->selection, sizeof text);
+    text[sizeof text - 1] = 0;
+    said = text[0] != 0;
+    char *rest = text;
+    for (char *item; (item = strsep(&rest, "\n"));) {
+        if (strncmp(item, "f:", 2) == 0)
+            take_function(item + 2);
+        else if (strncmp(item, "m:", 2) == 0)
+            take_pattern(item + 2);
+    }
+}
+
+bool select_is_everything(void)
+{
+    return !said;
+}
+
+/* Does "…/json/decoder.py" hold the module json.decoder? */
+static bool is_file_of(const char *file, const char *module)
+{
+    size_t n = strlen(file), m = strlen(module);
+    if (n < 3 || strcmp(file + n - 3, ".py") != 0)
+        return false;
+    n -= 3;
+    if (n > 9 && memcmp(file + n - 9, "/__init__", 9) == 0)
+        n -= 9;
+    if (n < m || (n > m && file[n - m - 1] != '/'))
+        return false;
+    for (size_t i = 0; i < m; i++)
+        if (file[n - m + i] != (module[i] == '.' ? '/' : module[i]))
+            return false;
+    return true;
+}
+
+static bool is_in_module(const struct code_facts *facts, const char *module)
+{
+    py_object *globals = py.PyEval_GetGlobals();
+    py_object *name = globals ? py.PyDict_GetItemString(globals, "__name__") : NULL;
+    ptrdiff_t len;
+    const char *text = name ? py.PyUnicode_AsUTF8AndSize(name, &len) : NULL;
+    if (!text)
+        py.PyErr_Clear();
+    if (text && strcmp(text, module) == 0)
+        return true;
+    return (!text || strcmp(text, "__main__") == 0) && is_file_of(facts->file, module);
+}
+
+/* The function itself, or what is written inside it: its lines are the function's. */
+static bool is_named(const struct code_facts *facts, const char *wanted)
+{
+    static const char inside[] = ".<locals>.";
+    if (!*facts->qualname) { /* below 3.11 code does not know its class: the last part counts */
+        const char *last = strrchr(wanted, '.');
+        return strcmp(facts->name, last ? last + 1 : wanted) == 0;
+    }
+    size_t n = strlen(wanted);
+    return strncmp(facts->qualname, wanted, n) == 0 &&
+           (!facts->qualname[n] || strncmp(facts->qualname + n, inside, sizeof inside - 1) == 0);
+}
+
+static bool matches(const regex_t *pattern, const struct code_facts *facts)
+{
+    const char *name = *facts->qualname ? facts->qualname : facts->name;
+    if (regexec(pattern, name, 0, NULL, 0) == 0 || regexec(pattern, facts->file, 0, NULL, 0) == 0)
+        return true;
+    char text[4096];
+    snprintf(text, sizeof text, "%s:%u(%s)", facts->file, facts->first_line, name);
+    return regexec(pattern, text, 0, NULL, 0) == 0;
+}
+
+bool select_wants(const struct code_facts *facts)
+{
+    if (!said)
+        return true;
+    for (size_t i = 0; i < function_count; i++)
+        if (is_named(facts, functions[i].name) && is_in_module(facts, functions[i].module))
+            return true;
+    for (size_t i = 0; i < pattern_count; i++)
+        if (matches(&patterns[i], facts))
+            return true;
+    return false;
+}

@@ -1,0 +1,277 @@
+/* Records are many (one for each cell and flush), so they are gathered in two flat arrays, sorted and
+ * merged; files, functions and lines then follow one another. */
+#include "analysis/exact_lines.h"
+
+#include "analysis/match.h"
+#include "base/err.h"
+
+bool analysis_exact_lines_has(const struct profile *p)
+{
+    return profile_line_records(p) > 0;
+}
+
+struct profile_string analysis_code_name(const struct profile_tables *t, uint32_t code)
+{
+    const struct record_code *c = &t->codes[code];
+    return t->strings[c->qualname ? c->qualname : c->name];
+}
+
+/* --- gathering --- */
+
+struct gathering {
+    const struct profile_tables *t;
+    const struct analysis_query *q;
+    VEC(struct analysis_line_part) parts;
+    VEC(struct analysis_line_call) calls;
+};
+
+static int take_record(void *ctx, const struct record_line *r)
+{
+    struct gathering *g = ctx;
+    if (!analysis_query_takes_thread(g->q, g->t, r->thread))
+        return 0;
+    const struct record_code *code = &g->t->codes[r->code];
+    uint32_t line = r->line ? r->line : code->first_line;
+    if (!r->callee) {
+        struct analysis_line_part *part = vec_push(&g->parts);
+        if (!part)
+            return E_NOMEM;
+        *part = (struct analysis_line_part){r->code, line, r->hits, r->own_ns, r->callee_ns};
+        return 0;
+    }
+    struct analysis_line_call *call = vec_push(&g->calls);
+    if (!call)
+        return E_NOMEM;
+    *call = (struct analysis_line_call){g->t->strings[code->file], line, r->callee, r->hits,
+                                        r->callee_ns};
+    return 0;
+}
+
+/* --- sorting and merging --- */
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int compare_text(struct profile_string a, struct profile_string b)
+{
+    if (a.text == b.text)
+        return 0;
+    int c = memcmp(a.text, b.text, min_u64(a.len, b.len));
+    return c ? c : compare_u64(a.len, b.len);
+}
+
+/* The same function, though its code was made more than once (an inner function, a reload). */
+static int compare_codes(const struct profile_tables *t, uint32_t a, uint32_t b)
+{
+    const struct record_code *x = &t->codes[a], *y = &t->codes[b];
+    int c = a == b ? 0
+                   : compare_u64((uintptr_t)t->strings[x->file].text,
+                                 (uintptr_t)t->strings[y->file].text);
+    if (!c)
+        c = compare_u64(x->first_line, y->first_line);
+    return c || a == b ? c : compare_text(analysis_code_name(t, a), analysis_code_name(t, b));
+}
+
+static int compare_parts(const void *a, const void *b, void *ctx)
+{
+    const struct analysis_line_part *x = a, *y = b;
+    int c = compare_codes(ctx, x->code, y->code);
+    return c ? c : compare_u64(x->line, y->line);
+}
+
+static int compare_calls(const void *a, const void *b, void *ctx)
+{
+    const struct analysis_line_call *x = a, *y = b;
+    int c = compare_u64((uintptr_t)x->file.text, (uintptr_t)y->file.text);
+    if (!c)
+        c = compare_u64(x->line, y->line);
+    return c ? c : compare_codes(ctx, x->callee, y->callee);
+}
+
+/* As the caller is shown them. */
+static int compare_call_times(const void *a, const void *b)
+{
+    const struct analysis_line_call *x = a, *y = b;
+    int c = compare_u64((uintptr_t)x->file.text, (uintptr_t)y->file.text);
+    if (!c)
+        c = compare_u64(x->line, y->line);
+    if (!c)
+        c = compare_u64(y->ns, x->ns);
+    if (!c)
+        c = compare_u64(y->calls, x->calls);
+    return c ? c : compare_u64(x->callee, y->callee);
+}
+
+static void merge(struct gathering *g)
+{
+    void *ctx = (void *)g->t;
+    size_t kept = 0;
+    if (g->parts.len)
+        qsort_r(g->parts.data, g->parts.len, sizeof *g->parts.data, compare_parts, ctx);
+    for (size_t i = 0; i < g->parts.len; i++) {
+        struct analysis_line_part *next = &g->parts.data[i], *last = &g->parts.data[kept];
+        if (i == 0 || compare_parts(--last, next, ctx) != 0) {
+            g->parts.data[kept++] = *next;
+        } else {
+            last->hits += next->hits;
+            last->own_ns += next->own_ns;
+            last->callee_ns += next->callee_ns;
+        }
+    }
+    g->parts.len = kept;
+    if (g->calls.len)
+        qsort_r(g->calls.data, g->calls.len, sizeof *g->calls.data, compare_calls, ctx);
+    kept = 0;
+    for (size_t i = 0; i < g->calls.len; i++) {
+        struct analysis_line_call *next = &g->calls.data[i], *last = &g->calls.data[kept];
+        if (i == 0 || compare_calls(--last, next, ctx) != 0) {
+            g->calls.data[kept++] = *next;
+        } else {
+            last->calls += next->calls;
+            last->ns += next->ns;
+        }
+    }
+    g->calls.len = kept;
+    if (kept)
+        qsort(g->calls.data, kept, sizeof *g->calls.data, compare_call_times);
+}
+
+/* --- files and their lines --- */
+
+static int compare_lines(const void *a, const void *b)
+{
+    const struct analysis_line *x = a, *y = b;
+    int c = compare_u64(x->line, y->line);
+    return c ? c : compare_u64(y->function_line, x->function_line); /* the innermost first */
+}
+
+static int compare_files(const void *a, const void *b)
+{
+    const struct analysis_file *x = a, *y = b;
+    int c = compare_u64(y->self.weight, x->self.weight);
+    return c ? c : compare_text(x->path, y->path);
+}
+
+static struct analysis_line line_of(const struct profile_tables *t,
+                                    const struct analysis_line_part *part)
+{
+    struct profile_string name = analysis_code_name(t, part->code);
+    bool is_module = name.len == 8 && memcmp(name.text, "<module>", 8) == 0;
+    return (struct analysis_line){
+        .line = part->line,
+        .function_line = is_module ? 0 : t->codes[part->code].first_line,
+        .function = name,
+        .self = {part->own_ns, part->hits},
+        .total = {part->own_ns + part->callee_ns, part->hits},
+    };
+}
+
+/* Lines of several functions become one; the file's numbers are their sums. */
+static void finish_file(struct analysis_lines *l, struct analysis_file *file)
+{
+    struct analysis_line *line = &l->line[file->first];
+    size_t kept = 0;
+    qsort(line, file->count, sizeof *line, compare_lines);
+    for (size_t i = 0; i < file->count; i++) {
+        analysis_weight_add(&file->self, line[i].self);
+        analysis_weight_add(&file->total, line[i].self);
+        if (kept && line[kept - 1].line == line[i].line) {
+            analysis_weight_add(&line[kept - 1].self, line[i].self);
+            analysis_weight_add(&line[kept - 1].total, line[i].total);
+        } else {
+            line[kept++] = line[i];
+        }
+    }
+    file->count = kept;
+    l->line_count = file->first + kept;
+}
+
+static int make_lines(const struct profile_tables *t, struct analysis_exact_lines *e)
+{
+    struct analysis_lines *l = &e->lines;
+    l->file = calloc(e->part_count + 1, sizeof *l->file);
+    l->line = calloc(e->part_count + 1, sizeof *l->line);
+    if (!l->file || !l->line)
+        return E_NOMEM;
+    for (size_t i = 0; i < e->part_count;) {
+        struct analysis_file *file = &l->file[l->file_count++];
+        file->path = t->strings[t->codes[e->part[i].code].file];
+        file->first = l->line_count;
+        for (; i < e->part_count &&
+               t->strings[t->codes[e->part[i].code].file].text == file->path.text;
+             i++)
+            l->line[file->first + file->count++] = line_of(t, &e->part[i]);
+        finish_file(l, file);
+        analysis_weight_add(&e->weights.total, file->self);
+    }
+    qsort(l->file, l->file_count, sizeof *l->file, compare_files);
+    return 0;
+}
+
+int analysis_exact_lines_init(const struct profile *profile, const struct analysis_query *query,
+                              struct analysis_exact_lines *ret)
+{
+    struct gathering g = {.t = profile_tables(profile), .q = query};
+    *ret = (struct analysis_exact_lines){
+        .weights = {.profile = profile, .metric = ANALYSIS_METRICS, .exact = true},
+    };
+    int r = profile_each_line(profile, take_record, &g, &ret->weights.damaged_chunks);
+    if (r == 0)
+        merge(&g);
+    ret->lines.weights = &ret->weights;
+    ret->part = g.parts.data;
+    ret->part_count = g.parts.len;
+    ret->call = g.calls.data;
+    ret->call_count = g.calls.len;
+    if (r == 0)
+        r = make_lines(g.t, ret);
+    if (r < 0)
+        analysis_exact_lines_release(ret);
+    return r;
+}
+
+void analysis_exact_lines_release(struct analysis_exact_lines *l)
+{
+    analysis_lines_release(&l->lines);
+    free(l->part);
+    free(l->call);
+    *l = (struct analysis_exact_lines){0};
+}
+
+bool analysis_exact_is_worth(const struct analysis_exact_lines *l,
+                             const struct analysis_line_part *part,
+                             const struct analysis_lines_select *s, struct buf *scratch)
+{
+    const struct profile_tables *t = profile_tables(l->weights.profile);
+    double least = s->min_percent / 100 * (double)l->weights.total.weight;
+    return part->hits >= s->min_samples && (double)(part->own_ns + part->callee_ns) >= least &&
+           (!s->match ||
+            analysis_match_code(s->match, analysis_code_name(t, part->code),
+                                t->strings[t->codes[part->code].file], part->line, scratch));
+}
+
+const struct analysis_line_call *analysis_exact_calls(const struct analysis_exact_lines *l,
+                                                      struct profile_string file, uint32_t line,
+                                                      size_t *ret_count)
+{
+    size_t from = 0, to = l->call_count;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        const struct analysis_line_call *c = &l->call[middle];
+        int order = compare_u64((uintptr_t)c->file.text, (uintptr_t)file.text);
+        if (!order)
+            order = compare_u64(c->line, line);
+        if (order < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    size_t n = 0;
+    while (from + n < l->call_count && l->call[from + n].file.text == file.text &&
+           l->call[from + n].line == line)
+        n++;
+    *ret_count = n;
+    return n ? &l->call[from] : NULL;
+}
