@@ -55,6 +55,8 @@ static void give_back(struct drain *d, uint32_t slot)
     struct feed **place = vec_push(&d->done);
     f->closed = true;
     linetree_finish(&f->lines);
+    if (f->paused_at) /* and it never came back */
+        f->paused_ticks += session_tick(d->session) - f->paused_at;
     session_unmap_slot(f->ring);
     f->ring = NULL;
     if (place)

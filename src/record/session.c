@@ -61,7 +61,7 @@ static bool has_steady_counter(void)
     return __get_cpuid(LEAF, &a, &b, &c, &d) && d & INVARIANT;
 }
 
-static uint64_t tick(const struct session *s)
+uint64_t session_tick(const struct session *s)
 {
     return s->shared->clock == RING_CLOCK_TSC ? __rdtsc() : clock_mono_ns();
 }
@@ -71,7 +71,7 @@ static void both(const struct session *s, uint64_t *ret_tick, uint64_t *ret_ns)
 {
     uint64_t best = UINT64_MAX;
     for (int i = 0; i < 5; i++) {
-        uint64_t before = tick(s), ns = clock_mono_ns(), after = tick(s);
+        uint64_t before = session_tick(s), ns = clock_mono_ns(), after = session_tick(s);
         if (after - before < best) {
             best = after - before;
             *ret_tick = before + best / 2;

@@ -29,6 +29,9 @@ void session_export(const struct session *s);
 /* How many ns a tick has, by all that has passed since the start. */
 double session_ns_per_tick(const struct session *s);
 
+/* The present, in ticks. */
+uint64_t session_tick(const struct session *s);
+
 /* Maps a slot; NULL if that fails. */
 struct ring_header *session_map_slot(const struct session *s, uint32_t slot);
 void session_unmap_slot(struct ring_header *h);
