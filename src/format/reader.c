@@ -74,10 +74,12 @@ static uint64_t resync(const struct format_reader *r, uint64_t at)
     return r->len;
 }
 
-/* The kinds that every reader of a whole recording decodes, and so checks. */
+/* The kinds that every reader of a whole recording decodes, and so checks; and those that are most
+ * of a file, checked by whoever asks for them. */
 static bool is_decoded(unsigned kind)
 {
-    return kind >= FORMAT_CHUNK_META && kind <= FORMAT_CHUNK_STATS;
+    return (kind >= FORMAT_CHUNK_META && kind <= FORMAT_CHUNK_STATS) ||
+           kind == FORMAT_CHUNK_EVENTS || kind == FORMAT_CHUNK_INDEX;
 }
 
 /* May this frame be taken at its word? Checksums are verified when a chunk is decoded, for opening
@@ -172,7 +174,10 @@ int format_reader_open(const char *path, struct format_reader **ret)
     void *data = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED)
         return err_from_errno(errno);
+    /* the headers lie far apart: what is between them is not to be read along */
+    madvise(data, len, MADV_RANDOM);
     int r = open_bytes(data, len, true, ret);
+    madvise(data, len, MADV_NORMAL);
     if (r < 0)
         munmap(data, len);
     return r;
@@ -254,9 +259,26 @@ static bool wanted(unsigned kind, const struct format_visitor *v)
         return v->stat != NULL;
     case FORMAT_CHUNK_SOURCES:
         return v->source != NULL;
+    case FORMAT_CHUNK_EVENTS:
+        return v->events != NULL;
+    case FORMAT_CHUNK_INDEX:
+        return v->summary != NULL || v->directory != NULL;
     default:
         return false;
     }
+}
+
+size_t format_reader_find(const struct format_reader *r, uint32_t sequence)
+{
+    size_t low = 0, high = r->chunks.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (r->chunks.data[middle].sequence < sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < r->chunks.len && r->chunks.data[low].sequence == sequence ? low : SIZE_MAX;
 }
 
 int format_reader_visit(const struct format_reader *r, const struct format_visitor *visitor,

@@ -56,9 +56,18 @@ void facts_write(struct format_writer *w, const struct record_options *o, const 
     char text[4096];
     format_writer_meta(w, "pyrometer", o->version);
     format_writer_meta(w, "mode", mode);
-    snprintf(text, sizeof text, "%s%s%s", o->sample ? "sample" : "",
-             o->sample && o->instruments ? "," : "", o->instruments & RING_CALLS ? "calls" : "");
+    snprintf(text, sizeof text, "%s%s%s%s", o->sample ? "sample" : "",
+             o->sample && o->instruments ? "," : "", o->instruments & RING_CALLS ? "calls" : "",
+             o->instruments & RING_TRACE ? ",trace" : "");
     format_writer_meta(w, "instruments", text);
+    if (o->min_ns) {
+        snprintf(text, sizeof text, "%ju", (uintmax_t)o->min_ns);
+        format_writer_meta(w, "min_duration_ns", text);
+    }
+    if (o->max_depth) {
+        snprintf(text, sizeof text, "%u", o->max_depth);
+        format_writer_meta(w, "max_depth", text);
+    }
     put_command(w, o);
     if (getcwd(text, sizeof text))
         format_writer_meta(w, "directory", text);

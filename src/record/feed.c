@@ -1,14 +1,30 @@
 #include "record/feed.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 
-int feed_new(uint32_t slot, struct ring_header *ring, struct feed **ret)
+static uint64_t start_of(const struct ring_header *ring, uint64_t origin_ns)
+{
+    return ring->start_ns > origin_ns ? ring->start_ns - origin_ns : 0;
+}
+
+int feed_new(uint32_t slot, struct ring_header *ring, const struct events_options *trace,
+             uint64_t origin_ns, struct feed **ret)
 {
     struct feed *f = calloc(1, sizeof *f);
     if (!f || calltree_init(&f->tree) < 0) {
         free(f);
         return E_NOMEM;
     }
+    if (trace) {
+        f->events = malloc(sizeof *f->events);
+        if (!f->events) {
+            feed_free(f);
+            return E_NOMEM;
+        }
+        events_init(f->events, trace, start_of(ring, origin_ns));
+    }
+    f->origin_ns = origin_ns;
     f->slot = slot;
     f->ring = ring;
     f->words = (const uint64_t *)((const char *)ring + RING_HEADER_BYTES);
@@ -31,6 +47,9 @@ void feed_free(struct feed *f)
     if (!f)
         return;
     calltree_release(&f->tree);
+    if (f->events)
+        events_release(f->events);
+    free(f->events);
     free(f);
 }
 
@@ -132,12 +151,68 @@ static void take_frame(struct feed *f, uint64_t frame)
         calltree_ends(&f->tree, frame, f->tick);
 }
 
+/* A tick as ns after the origin; the future is a lie. */
+static inline uint64_t ns_of(const struct feed *f, const struct session_clock *clock, uint64_t tick)
+{
+    double ago = (double)(int64_t)(clock->tick - tick) * clock->ns_per_tick;
+    uint64_t now = clock->ns - f->origin_ns;
+    if (unlikely(ago < -(double)NS_PER_MS || ago > (double)now))
+        return ago < 0 ? now : 0;
+    return (uint64_t)((double)now - ago);
+}
+
+/* Waits shorter than this are of no interest to anybody. */
+#define WAIT_SHOWN_NS (10 * NS_PER_US)
+
+static void trace_wait(struct feed *f, const struct session_clock *clock, uint64_t ticks)
+{
+    uint64_t end = ns_of(f, clock, f->tick), begin = ns_of(f, clock, f->tick - ticks);
+    if (begin + WAIT_SHOWN_NS > end)
+        return;
+    events_begin(f->events, EVENTS_WAITING_CODE, RECORD_EVENT_BEGIN, begin);
+    events_end(f->events, EVENTS_WAITING_CODE, RECORD_EVENT_RETURN, end);
+}
+
+/* The same record again, for the timeline. */
+static inline void trace(struct feed *f, const struct session_clock *clock, enum ring_kind kind,
+                         uint32_t value)
+{
+    struct events *e = f->events;
+    uint64_t ns = ns_of(f, clock, f->tick);
+    switch (kind) {
+    case RING_ENTER:
+    case RING_C_ENTER:
+        events_begin(e, value, RECORD_EVENT_BEGIN, ns);
+        break;
+    case RING_RESUME:
+        events_begin(e, value, RECORD_EVENT_RESUME, ns);
+        break;
+    case RING_LEAVE:
+    case RING_C_LEAVE:
+        events_end(e, value, RECORD_EVENT_RETURN, ns);
+        break;
+    case RING_UNWIND:
+    case RING_C_RAISE:
+        events_end(e, value, RECORD_EVENT_RAISE, ns);
+        break;
+    case RING_SUSPEND:
+        events_end(e, value, RECORD_EVENT_SUSPEND, ns);
+        break;
+    case RING_OPEN:
+        events_open(e, value, ns);
+        break;
+    default:
+        break;
+    }
+}
+
 uint64_t feed_waiting(const struct feed *f)
 {
     return atomic_load_explicit(&f->ring->head, memory_order_acquire) - f->tail;
 }
 
-int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most)
+int64_t feed_take(struct feed *f, struct feed_codes *codes, const struct session_clock *clock,
+                  uint64_t most)
 {
     struct calltree *t = &f->tree;
     uint64_t waiting = feed_waiting(f), begin = f->tail;
@@ -183,6 +258,8 @@ int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most)
             ticks |= (uint64_t)value << 32;
             f->tick += ticks;
             f->waited_ticks += ticks;
+            if (f->events)
+                trace_wait(f, clock, ticks);
             break;
         case RING_FRAME:
             take_frame(f, (uint64_t)value << 32 | ticks);
@@ -199,6 +276,8 @@ int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most)
             f->nonsense++;
             break;
         }
+        if (f->events)
+            trace(f, clock, kind, value);
         f->last = kind;
         f->records++;
     }

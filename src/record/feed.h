@@ -8,6 +8,8 @@
 
 #include "format/ring.h"
 #include "record/calltree.h"
+#include "record/events.h"
+#include "record/session.h"
 
 /* A code's definition as it came; texts owned. */
 struct feed_code {
@@ -28,13 +30,15 @@ struct feed {
     const uint64_t *words;
     uint64_t tail;
     uint64_t tick; /* the clock, at the last record */
+    uint64_t origin_ns;
     /* copied from the header when it was met: the program can change it afterwards */
     uint32_t pid, parent_pid, tid;
     uint64_t ident, start_ns;
     char python[sizeof(((struct ring_header *)0)->python)];
 
     struct calltree tree;
-    uint32_t entered; /* node of the last ENTER, for the RING_FRAME that may follow */
+    struct events *events; /* the timeline; NULL: not wanted */
+    uint32_t entered;      /* node of the last ENTER, for the RING_FRAME that may follow */
     enum ring_kind last;
     uint64_t paused_at; /* tick; 0: it is being traced */
     uint64_t paused_ticks, waited_ticks;
@@ -47,12 +51,16 @@ struct feed {
     uint32_t process;
 };
 
-/* Takes over the mapped ring. */
-int feed_new(uint32_t slot, struct ring_header *ring, struct feed **ret);
+/* Takes over the mapped ring. `trace` (NULL: none) says what of the timeline is wanted; times count
+ * from `origin_ns`. */
+int feed_new(uint32_t slot, struct ring_header *ring, const struct events_options *trace,
+             uint64_t origin_ns, struct feed **ret);
 void feed_free(struct feed *f);
 
-/* Decodes what there is, at most `most` words. Returns how many there were, or E_CORRUPT. */
-int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most);
+/* Decodes what there is, at most `most` words, by the clock as it stands. Returns how many there were,
+ * or E_CORRUPT. */
+int64_t feed_take(struct feed *f, struct feed_codes *codes, const struct session_clock *clock,
+                  uint64_t most);
 
 /* How much of the ring is waiting. */
 uint64_t feed_waiting(const struct feed *f);
