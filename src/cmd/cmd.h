@@ -32,6 +32,7 @@ enum cmd_status {
     X(report, cmd_report, "look", "where the time went, as a table")                               \
     X(flame, cmd_flame, "look", "where the time went, as a flame graph")                           \
     X(lines, cmd_lines, "look", "the source, with what was seen of each line beside it")           \
+    X(timeline, cmd_timeline, "look", "what ran when, as a picture")                               \
     X(diff, cmd_diff, "look", "two runs side by side, with what changed")                          \
     X(export, cmd_export, "look", "write a recording in another tool's format")                    \
     X(info, cmd_info, "files", "what a recording holds")                                           \
