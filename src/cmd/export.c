@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/load.h"
+#include "profile/events.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,6 +89,34 @@ static bool is_same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+/* The formats of calls on a timeline, and not of sums. */
+static bool is_timeline(const struct export_format *f)
+{
+    return f->write == export_chrome_write || f->write == export_perfetto_write;
+}
+
+static int check_timeline(const struct export_request *q, const struct profile *profile)
+{
+    if (q->options.query.include || q->options.query.exclude || q->options.weighted)
+        return cmd_fail(CMD_USAGE,
+                        "%s has all calls: --include, --exclude and --metric are not "
+                        "for it",
+                        q->format->name);
+    if (!profile_event_records(profile))
+        return cmd_fail(CMD_FAILED, "%s has no timeline: record with pyrometer run --trace",
+                        profile_path(profile));
+    return 0;
+}
+
+static void tell_notice(const struct export_request *q, const struct export_notice *notice)
+{
+    if (notice->calls)
+        cmd_warn("%ju calls shorter than %.3f µs are left out: viewers of %s take about %ju; --all "
+                 "keeps them, --range shows a part",
+                 (uintmax_t)notice->calls, (double)notice->below_ns / 1e3, q->format->name,
+                 (uintmax_t)notice->limit);
+}
+
 static int export_run(const struct export_request *q, const char *run)
 {
     struct profile *profile = NULL;
@@ -97,21 +126,27 @@ static int export_run(const struct export_request *q, const char *run)
     int status = cmd_load_run(run, &profile);
     if (!status)
         status = cmd_query_check(&q->options.query, profile);
+    if (!status && is_timeline(q->format))
+        status = check_timeline(q, profile);
     if (!status && q->output && is_same_file(q->output, profile_path(profile)))
         status = cmd_fail(CMD_FAILED, "'%s' is the recording itself; name another file", q->output);
     else if (!status)
         status = q->output ? write_file(q, profile) : write_stdout(q, profile);
+    if (!status)
+        tell_notice(q, q->options.notice);
     profile_free(profile);
     return status;
 }
 
 int cmd_export(int argc, char **argv)
 {
-    struct export_request q = {0};
+    struct export_notice notice = {0};
+    struct export_request q = {.options.notice = &notice};
     struct cmd_query_options query = {0};
     const struct cmd_option options[] = {
         {"output", 'o', CMD_TEXT, &q.output, NULL},
         {"force", 0, CMD_FLAG, &q.force, NULL},
+        {"all", 0, CMD_FLAG, &q.options.all, NULL},
         CMD_QUERY_OPTIONS(&query),
         {0},
     };
