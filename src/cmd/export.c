@@ -102,7 +102,7 @@ static int check_timeline(const struct export_request *q, const struct profile *
                         "%s has all calls: --include, --exclude and --metric are not "
                         "for it",
                         q->format->name);
-    if (!profile_event_records(profile))
+    if (!profile_has_timeline(profile))
         return cmd_fail(CMD_FAILED, "%s has no timeline: record with pyrometer run --trace",
                         profile_path(profile));
     return 0;

@@ -34,7 +34,7 @@ static int show(const struct timeline_options *o, const struct profile *profile,
                 const struct analysis_query *query)
 {
     struct analysis_timeline t;
-    if (!profile_event_records(profile))
+    if (!profile_has_timeline(profile))
         return cmd_fail(CMD_FAILED, "%s has no timeline: record with pyrometer run --trace",
                         profile_path(profile));
     int r = analysis_timeline_init(profile, query, o->has_pixels ? o->pixels : DEFAULT_PIXELS, &t);

@@ -99,6 +99,12 @@ uint64_t profile_event_records(const struct profile *p)
     return n;
 }
 
+bool profile_has_timeline(const struct profile *p)
+{
+    const char *instruments = profile_meta_value(p, "instruments");
+    return (instruments && strstr(instruments, "trace")) || profile_event_records(p) > 0;
+}
+
 int profile_visit_place(const struct profile *p, const struct record_place *place,
                         const struct profile_place_visitor *visitor, void *ctx, uint64_t *ret_bytes)
 {

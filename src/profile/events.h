@@ -15,6 +15,9 @@ int profile_each_event(const struct profile *p,
 /* How many events the file claims to hold. */
 uint64_t profile_event_records(const struct profile *p);
 
+/* Was a timeline recorded? It may still be empty. */
+bool profile_has_timeline(const struct profile *p);
+
 /* Where everything is, by thread, then level, then time. */
 struct profile_places {
     struct record_place *place; /* owned */

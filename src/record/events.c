@@ -116,15 +116,6 @@ static void put_begins(struct events *e)
     }
 }
 
-static inline void put_end(struct events *e, enum record_event_kind kind, uint64_t ns)
-{
-    if (unlikely(!e->block.count))
-        put_open(e);
-    put(e, kind, ns);
-    if (unlikely(e->block.symbols.len + e->block.times.len >= e->full))
-        events_finish_block(e, false);
-}
-
 static void summarise(struct events *e, const struct events_call *call, uint32_t depth, uint64_t ns,
                       uint32_t flags)
 {
@@ -181,10 +172,14 @@ static inline void end_top(struct events *e, enum record_event_kind kind, uint64
         }
         put_begins(e);
     }
+    if (unlikely(!e->block.count))
+        put_open(e); /* it is one of them */
+    put(e, kind, ns);
     e->stack.len--;
     e->written--;
     summarise(e, &call, (uint32_t)e->stack.len, ns, 0);
-    put_end(e, kind, ns);
+    if (unlikely(e->block.symbols.len + e->block.times.len >= e->full))
+        events_finish_block(e, false);
 }
 
 /* An end that is not the top's: what is above it has ended unseen. One that nobody began is not ours. */
