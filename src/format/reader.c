@@ -177,7 +177,6 @@ int format_reader_open(const char *path, struct format_reader **ret)
     /* the headers lie far apart: what is between them is not to be read along */
     madvise(data, len, MADV_RANDOM);
     int r = open_bytes(data, len, true, ret);
-    madvise(data, len, MADV_NORMAL);
     if (r < 0)
         munmap(data, len);
     return r;
@@ -213,11 +212,22 @@ const struct format_chunk *format_reader_chunk(const struct format_reader *r, si
     return &r->chunks.data[index];
 }
 
+/* A chunk is read as a whole, and nothing but it. */
+static void ask_for(const struct format_reader *r, const struct format_chunk *c)
+{
+    enum { PAGE = 4096 };
+    uint64_t first = c->offset & ~(uint64_t)(PAGE - 1);
+    uint64_t end = c->offset + sizeof(struct format_chunk_header) + c->stored_bytes;
+    if (r->mapped && end - first > PAGE)
+        madvise((void *)(r->data + first), end - first, MADV_WILLNEED);
+}
+
 int format_reader_visit_chunk(const struct format_reader *r, size_t index,
                               const struct format_visitor *visitor, void *ctx)
 {
     const struct format_chunk *c = &r->chunks.data[index];
     struct format_chunk_header h;
+    ask_for(r, c);
     if (!frame_at(r, c->offset, &h) || !payload_is_sound(r, c->offset, &h))
         return E_CORRUPT;
     const uint8_t *stored = r->data + c->offset + sizeof h;
