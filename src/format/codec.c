@@ -96,6 +96,23 @@ void codec_put_calls(struct buf *b, struct codec_calls_state *state, const struc
     state->stack = c->stack;
 }
 
+void codec_put_mark(struct buf *b, const struct record_mark *m)
+{
+    buf_put_varint(b, m->thread);
+    buf_put_varint(b, m->kind);
+    buf_put_varint(b, m->name);
+    buf_put_varint(b, m->start_ns);
+    buf_put_varint(b, m->duration_ns);
+}
+
+void codec_put_counter(struct buf *b, const struct record_counter *c)
+{
+    buf_put_varint(b, c->thread);
+    buf_put_varint(b, c->name);
+    buf_put_varint(b, c->time_ns);
+    buf_append(b, &c->value, sizeof c->value);
+}
+
 void codec_put_source(struct buf *b, const struct record_source *s)
 {
     buf_put_varint(b, s->path);
@@ -287,6 +304,42 @@ static int visit_calls(struct cursor *c, uint32_t n, const struct format_visitor
     return 0;
 }
 
+static int visit_marks(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct record_mark m = {0};
+        m.thread = get_id(c);
+        m.kind = get_u32(c);
+        m.name = get_id(c);
+        m.start_ns = get_varint(c);
+        m.duration_ns = get_varint(c);
+        if (c->bad || m.start_ns + m.duration_ns < m.start_ns)
+            return E_CORRUPT;
+        int r = v->mark(ctx, &m);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int visit_counters(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct record_counter k = {0};
+        k.thread = get_id(c);
+        k.name = get_id(c);
+        k.time_ns = get_varint(c);
+        if (c->bad || (size_t)(c->end - c->p) < sizeof k.value)
+            return E_CORRUPT;
+        memcpy(&k.value, c->p, sizeof k.value);
+        c->p += sizeof k.value;
+        int r = v->counter(ctx, &k);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
 static int visit_sources(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -358,6 +411,10 @@ int codec_visit(unsigned kind, const uint8_t *data, size_t len, uint32_t records
         return v->stat ? visit_stats(&c, records, v, ctx) : 0;
     case FORMAT_CHUNK_SOURCES:
         return v->source ? visit_sources(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_MARKS:
+        return v->mark ? visit_marks(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_COUNTERS:
+        return v->counter ? visit_counters(&c, records, v, ctx) : 0;
     case FORMAT_CHUNK_EVENTS:
         return v->events ? events_visit(data, len, records, v, ctx) : 0;
     case FORMAT_CHUNK_INDEX:

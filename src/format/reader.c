@@ -269,6 +269,10 @@ static bool wanted(unsigned kind, const struct format_visitor *v)
         return v->stat != NULL;
     case FORMAT_CHUNK_SOURCES:
         return v->source != NULL;
+    case FORMAT_CHUNK_MARKS:
+        return v->mark != NULL;
+    case FORMAT_CHUNK_COUNTERS:
+        return v->counter != NULL;
     case FORMAT_CHUNK_EVENTS:
         return v->events != NULL;
     case FORMAT_CHUNK_INDEX:

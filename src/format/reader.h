@@ -48,6 +48,8 @@ struct format_visitor {
     int (*thread)(void *ctx, const struct record_thread *thread);
     int (*stat)(void *ctx, enum record_stat stat, uint64_t value);
     int (*source)(void *ctx, const struct record_source *source);
+    int (*mark)(void *ctx, const struct record_mark *mark);
+    int (*counter)(void *ctx, const struct record_counter *counter);
     int (*calls)(void *ctx, const struct record_calls *calls);
     /* samples come in batches: `n` records of one chunk */
     int (*samples)(void *ctx, const struct record_sample *samples, size_t n);

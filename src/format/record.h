@@ -164,6 +164,28 @@ struct record_place {
     uint64_t start_ns, end_ns;
 };
 
+enum record_mark_kind {
+    RECORD_MARK_MOMENT = 0,
+    RECORD_MARK_SPAN = 1,
+    RECORD_MARK_OPEN = 2, /* a span whose end was not seen */
+};
+
+/* What the program says of itself: a named moment, or a span. */
+struct record_mark {
+    uint32_t thread;
+    uint32_t kind; /* enum record_mark_kind */
+    uint32_t name; /* string id */
+    uint64_t start_ns, duration_ns;
+};
+
+/* A value of the program's own, from this moment on. */
+struct record_counter {
+    uint32_t thread;
+    uint32_t name; /* string id */
+    uint64_t time_ns;
+    double value;
+};
+
 enum record_source_flag {
     RECORD_SOURCE_TEXT = 1 << 0,      /* the text was kept */
     RECORD_SOURCE_HASHED = 1 << 1,    /* `hash` is known */

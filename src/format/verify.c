@@ -79,6 +79,22 @@ static int census_calls(void *ctx, const struct record_calls *calls)
     return 0;
 }
 
+static int census_mark(void *ctx, const struct record_mark *mark)
+{
+    struct census *c = ctx;
+    refer(c, c->strings, mark->name);
+    c->records++;
+    return 0;
+}
+
+static int census_counter(void *ctx, const struct record_counter *counter)
+{
+    struct census *c = ctx;
+    refer(c, c->strings, counter->name);
+    c->records++;
+    return 0;
+}
+
 static int census_events(void *ctx, const struct record_events *block,
                          const struct record_event *events, size_t n)
 {
@@ -163,6 +179,8 @@ static const struct format_visitor census_visitor = {
     .thread = census_thread,
     .samples = census_samples,
     .calls = census_calls,
+    .mark = census_mark,
+    .counter = census_counter,
     .events = census_events,
     .summary = census_summary,
     .box = census_box,

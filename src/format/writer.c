@@ -30,6 +30,8 @@ enum pending {
     PENDING_SOURCES,
     PENDING_SAMPLES,
     PENDING_CALLS,
+    PENDING_MARKS,
+    PENDING_COUNTERS,
     PENDING_STATS,
     PENDING_COUNT
 };
@@ -40,6 +42,7 @@ static const enum format_chunk_kind pending_kind[PENDING_COUNT] = {
     [PENDING_PROCESSES] = FORMAT_CHUNK_PROCESSES, [PENDING_THREADS] = FORMAT_CHUNK_THREADS,
     [PENDING_SOURCES] = FORMAT_CHUNK_SOURCES,     [PENDING_SAMPLES] = FORMAT_CHUNK_SAMPLES,
     [PENDING_CALLS] = FORMAT_CHUNK_CALLS,         [PENDING_STATS] = FORMAT_CHUNK_STATS,
+    [PENDING_MARKS] = FORMAT_CHUNK_MARKS,         [PENDING_COUNTERS] = FORMAT_CHUNK_COUNTERS,
 };
 
 struct text {
@@ -215,6 +218,16 @@ void format_writer_sample(struct format_writer *w, const struct record_sample *s
 void format_writer_calls(struct format_writer *w, const struct record_calls *calls)
 {
     codec_put_calls(next_record(w, PENDING_CALLS, 0), &w->calls_state, calls);
+}
+
+void format_writer_mark(struct format_writer *w, const struct record_mark *mark)
+{
+    codec_put_mark(next_record(w, PENDING_MARKS, 0), mark);
+}
+
+void format_writer_counter(struct format_writer *w, const struct record_counter *counter)
+{
+    codec_put_counter(next_record(w, PENDING_COUNTERS, 0), counter);
 }
 
 static void add_block(struct format_writer *w, enum format_chunk_kind kind, struct buf *payload,

@@ -38,6 +38,8 @@ uint32_t format_writer_code(struct format_writer *w, const struct record_code *c
 void format_writer_process(struct format_writer *w, const struct record_process *process);
 void format_writer_thread(struct format_writer *w, const struct record_thread *thread);
 void format_writer_calls(struct format_writer *w, const struct record_calls *calls);
+void format_writer_mark(struct format_writer *w, const struct record_mark *mark);
+void format_writer_counter(struct format_writer *w, const struct record_counter *counter);
 /* Chunks of their own: a block of a thread's events, a summary. Copied; they go out with the next flush,
  * behind the definitions they use. */
 void format_writer_events(struct format_writer *w, uint32_t thread,

@@ -121,6 +121,41 @@ int profile_visit_place(const struct profile *p, const struct record_place *plac
     return r;
 }
 
+/* --- marks --- */
+
+struct mark_pass {
+    const struct profile *profile;
+    const struct profile_mark_visitor *visitor;
+    void *ctx;
+};
+
+static int on_mark(void *ctx, const struct record_mark *mark)
+{
+    struct mark_pass *pass = ctx;
+    struct record_mark mended = *mark;
+    mended.thread = profile_mend_thread(pass->profile, mark->thread);
+    mended.name = profile_mend_string(pass->profile, mark->name);
+    return pass->visitor->mark(pass->ctx, &mended);
+}
+
+static int on_counter(void *ctx, const struct record_counter *counter)
+{
+    struct mark_pass *pass = ctx;
+    struct record_counter mended = *counter;
+    mended.thread = profile_mend_thread(pass->profile, counter->thread);
+    mended.name = profile_mend_string(pass->profile, counter->name);
+    return pass->visitor->counter(pass->ctx, &mended);
+}
+
+int profile_each_mark(const struct profile *p, const struct profile_mark_visitor *visitor,
+                      void *ctx)
+{
+    const struct format_visitor rows = {.mark = visitor->mark ? on_mark : NULL,
+                                        .counter = visitor->counter ? on_counter : NULL};
+    struct mark_pass pass = {p, visitor, ctx};
+    return format_reader_visit(profile_reader(p), &rows, &pass, NULL);
+}
+
 /* --- where everything is --- */
 
 enum { FOUND = 1 }; /* the head of a chunk is enough */

@@ -15,6 +15,14 @@ int profile_each_event(const struct profile *p,
 /* How many events the file claims to hold. */
 uint64_t profile_event_records(const struct profile *p);
 
+/* Pushes every mark and every counter, ids made good; rows may be NULL. */
+struct profile_mark_visitor {
+    int (*mark)(void *ctx, const struct record_mark *mark);
+    int (*counter)(void *ctx, const struct record_counter *counter);
+};
+int profile_each_mark(const struct profile *p, const struct profile_mark_visitor *visitor,
+                      void *ctx);
+
 /* Was a timeline recorded? It may still be empty. */
 bool profile_has_timeline(const struct profile *p);
 

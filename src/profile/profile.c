@@ -579,6 +579,12 @@ uint32_t profile_mend_code(const struct profile *p, uint32_t code)
     return code < p->code_known.len && p->code_known.data[code] ? code : p->lost_code;
 }
 
+uint32_t profile_mend_string(const struct profile *p, uint32_t string)
+{
+    redirect_string(p, &string);
+    return string;
+}
+
 uint32_t profile_mend_thread(const struct profile *p, uint32_t thread)
 {
     return thread < p->thread_known.len && p->thread_known.data[thread] ? thread : p->lost_thread;

@@ -379,9 +379,46 @@ static void carry_events(struct carry *c, struct feed *f)
     atomic_fetch_sub(&c->d->held_bytes, bytes);
 }
 
+static void carry_mark(struct carry *c, const struct feed *f, const struct feed_mark *m)
+{
+    struct format_writer *w = c->shared->writer;
+    uint32_t name = format_writer_string(w, m->text, m->len);
+    if (m->kind == RING_EXT_COUNTER) {
+        struct record_counter counter = {f->thread, name, m->begin_ns, m->value};
+        format_writer_counter(w, &counter);
+        return;
+    }
+    struct record_mark mark = {.thread = f->thread,
+                               .kind = m->kind == RING_EXT_MARK       ? RECORD_MARK_MOMENT
+                                       : m->kind == RING_EXT_SPAN_END ? RECORD_MARK_SPAN
+                                                                      : RECORD_MARK_OPEN,
+                               .name = name,
+                               .start_ns = m->begin_ns,
+                               .duration_ns = m->end_ns - m->begin_ns};
+    format_writer_mark(w, &mark);
+}
+
+static void carry_marks(struct carry *c, struct feed *f)
+{
+    if (f->closed || c->last) /* spans that will not end any more */
+        while (f->spans.len) {
+            struct feed_mark *m = vec_push(&f->marks);
+            if (!m)
+                break;
+            *m = f->spans.data[--f->spans.len];
+            m->end_ns = f->events ? max_u64(m->begin_ns, f->events->last_ns) : m->begin_ns;
+        }
+    for (size_t i = 0; i < f->marks.len; i++) {
+        carry_mark(c, f, &f->marks.data[i]);
+        feed_mark_release(&f->marks.data[i]);
+    }
+    f->marks.len = 0;
+}
+
 static void carry_feed(struct carry *c, struct feed *f)
 {
     meet_thread(c, f);
+    carry_marks(c, f);
     carry_calls(c, f);
     if (f->events)
         carry_events(c, f);

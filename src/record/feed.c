@@ -47,6 +47,12 @@ void feed_free(struct feed *f)
     if (!f)
         return;
     calltree_release(&f->tree);
+    for (size_t i = 0; i < f->marks.len; i++)
+        feed_mark_release(&f->marks.data[i]);
+    for (size_t i = 0; i < f->spans.len; i++)
+        feed_mark_release(&f->spans.data[i]);
+    vec_release(&f->marks);
+    vec_release(&f->spans);
     if (f->events)
         events_release(f->events);
     free(f->events);
@@ -114,9 +120,75 @@ static void take_code(struct feed *f, struct feed_codes *codes, uint64_t first, 
     }
 }
 
+/* A tick as ns after the origin; the future is a lie. */
+static inline uint64_t ns_of(const struct feed *f, const struct session_clock *clock, uint64_t tick)
+{
+    double ago = (double)(int64_t)(clock->tick - tick) * clock->ns_per_tick;
+    uint64_t now = clock->ns - f->origin_ns;
+    if (unlikely(ago < -(double)NS_PER_MS || ago > (double)now))
+        return ago < 0 ? now : 0;
+    return (uint64_t)((double)now - ago);
+}
+
+/* So many wait at most; a program that marks more between two flushes is told it lost some. */
+enum { MAX_MARKS = 1 << 18, MAX_SPANS = 1 << 12 };
+
+void feed_mark_release(struct feed_mark *m)
+{
+    free(m->text);
+}
+
+/* A text to the end of the payload, whose last word may be filled up with zeros. */
+static void take_text(struct feed *f, uint64_t first, size_t at, size_t bytes,
+                      struct feed_mark *ret)
+{
+    size_t len = bytes > at ? bytes - at : 0;
+    ret->text = copy_text(f, first, &at, (uint32_t)len);
+    while (ret->text && len && !ret->text[len - 1])
+        len--;
+    ret->len = ret->text ? (uint32_t)len : 0;
+}
+
+static void end_span(struct feed *f, uint64_t ns)
+{
+    struct feed_mark *m = f->spans.len && f->marks.len < MAX_MARKS ? vec_push(&f->marks) : NULL;
+    if (!m) {
+        f->nonsense++;
+        return;
+    }
+    *m = f->spans.data[--f->spans.len];
+    m->kind = RING_EXT_SPAN_END;
+    m->end_ns = ns;
+}
+
+static void take_mark(struct feed *f, const struct session_clock *clock, enum ring_ext kind,
+                      uint64_t first, size_t bytes)
+{
+    uint64_t ns = ns_of(f, clock, f->tick);
+    if (kind == RING_EXT_SPAN_END) {
+        end_span(f, ns);
+        return;
+    }
+    bool is_span = kind == RING_EXT_SPAN_BEGIN;
+    struct feed_mark *m = NULL;
+    if (is_span && f->spans.len < MAX_SPANS)
+        m = vec_push(&f->spans);
+    else if (!is_span && f->marks.len < MAX_MARKS)
+        m = vec_push(&f->marks);
+    if (!m) {
+        f->nonsense++;
+        return;
+    }
+    *m = (struct feed_mark){.kind = kind, .begin_ns = ns, .end_ns = ns};
+    size_t at = kind == RING_EXT_COUNTER ? sizeof m->value : 0;
+    if (at && bytes >= at)
+        copy_payload(f, first, 0, &m->value, sizeof m->value);
+    take_text(f, first, at, bytes, m);
+}
+
 /* An extended record of `words` words behind its head at `first`. */
-static void take_ext(struct feed *f, struct feed_codes *codes, enum ring_ext kind, uint64_t first,
-                     uint32_t words)
+static void take_ext(struct feed *f, struct feed_codes *codes, const struct session_clock *clock,
+                     enum ring_ext kind, uint64_t first, uint32_t words)
 {
     switch (kind) {
     case RING_EXT_CODE:
@@ -137,6 +209,12 @@ static void take_ext(struct feed *f, struct feed_codes *codes, enum ring_ext kin
             f->has_calibration = true;
         }
         break;
+    case RING_EXT_MARK:
+    case RING_EXT_COUNTER:
+    case RING_EXT_SPAN_BEGIN:
+    case RING_EXT_SPAN_END:
+        take_mark(f, clock, kind, first, (size_t)words * 8);
+        break;
     default: /* for instruments that this recording does not have */
         break;
     }
@@ -149,16 +227,6 @@ static void take_frame(struct feed *f, uint64_t frame)
         calltree_begins(&f->tree, frame, f->entered, f->tick);
     else if (f->last == RING_LEAVE || f->last == RING_UNWIND)
         calltree_ends(&f->tree, frame, f->tick);
-}
-
-/* A tick as ns after the origin; the future is a lie. */
-static inline uint64_t ns_of(const struct feed *f, const struct session_clock *clock, uint64_t tick)
-{
-    double ago = (double)(int64_t)(clock->tick - tick) * clock->ns_per_tick;
-    uint64_t now = clock->ns - f->origin_ns;
-    if (unlikely(ago < -(double)NS_PER_MS || ago > (double)now))
-        return ago < 0 ? now : 0;
-    return (uint64_t)((double)now - ago);
 }
 
 /* Waits shorter than this are of no interest to anybody. */
@@ -268,7 +336,7 @@ int64_t feed_take(struct feed *f, struct feed_codes *codes, const struct session
             uint32_t words = value >> 8;
             if (words > end - at)
                 return E_CORRUPT;
-            take_ext(f, codes, value & 0xff, at, words);
+            take_ext(f, codes, clock, value & 0xff, at, words);
             at += words;
             break;
         }

@@ -24,6 +24,15 @@ struct feed_codes {
 };
 void feed_code_release(struct feed_code *c);
 
+/* What the program said: a mark, a span or a counter; text owned. */
+struct feed_mark {
+    enum ring_ext kind; /* RING_EXT_MARK, _COUNTER, _SPAN_BEGIN: still open, _SPAN_END: ended */
+    uint64_t begin_ns, end_ns;
+    double value;
+    char *text;
+    uint32_t len;
+};
+
 struct feed {
     uint32_t slot;
     struct ring_header *ring; /* mapped */
@@ -43,6 +52,8 @@ struct feed {
     uint64_t paused_at; /* tick; 0: it is being traced */
     uint64_t paused_ticks, waited_ticks;
     uint64_t records, nonsense;
+    VEC(struct feed_mark) marks; /* to be carried into the file, then emptied */
+    VEC(struct feed_mark) spans; /* open, outermost first */
     struct ring_calibration calibration;
     bool has_calibration;
 
@@ -56,6 +67,7 @@ struct feed {
 int feed_new(uint32_t slot, struct ring_header *ring, const struct events_options *trace,
              uint64_t origin_ns, struct feed **ret);
 void feed_free(struct feed *f);
+void feed_mark_release(struct feed_mark *m);
 
 /* Decodes what there is, at most `most` words, by the clock as it stands. Returns how many there were,
  * or E_CORRUPT. */
