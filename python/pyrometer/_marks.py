@@ -8,15 +8,11 @@ import os
 
 
 class _Nothing:
-    """A span where nobody listens."""
+    """A span where nobody listens. Its two methods are one of C that takes whatever comes and gives "" back,
+    which is false and so lets exceptions pass: functions of Python would cost thrice as much."""
 
     __slots__ = ()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, value, traceback):
-        return None
+    __enter__ = __exit__ = "".format
 
 
 _NOTHING = _Nothing()

@@ -157,7 +157,9 @@ static int calls_init(const struct export_source *s, const struct export_sites *
                       struct calls *ret)
 {
     struct calls c = {0};
-    int r = profile_tables(s->weights.profile)->counts && s->weights.exact ? take_counted(s, sites, &c) : weigh_calls(s, sites, &c);
+    int r = profile_tables(s->weights.profile)->counts && s->weights.exact
+                ? take_counted(s, sites, &c)
+                : weigh_calls(s, sites, &c);
     if (r == 0)
         r = sort_calls(&c, sites->site.len);
     if (r < 0) {

@@ -5,10 +5,14 @@
 
 #include "base/err.h"
 
+#include <math.h>
+
 enum { CHROME_MAX_CALLS = 1000000 }; /* where chrome://tracing gives up */
 
 struct chrome {
     const struct profile_tables *t;
+    const struct analysis_query *query;
+    uint64_t spans; /* so far: their ids */
     FILE *out;
     struct buf buf;
     struct buf *names; /* by code: the name as JSON; made when it is met */
@@ -91,6 +95,60 @@ static int put_slice(void *ctx, const struct export_slice *s)
     return export_drain(b, c->out, false);
 }
 
+/* The beginning of an event that the program told. */
+static int put_told(struct chrome *c, const char *head, uint32_t name, uint32_t thread, uint64_t ns)
+{
+    const struct record_thread *record = &c->t->threads[thread];
+    struct buf text;
+    int r = quote(c->t->strings[name], &text);
+    struct buf *b = &c->buf;
+    buf_puts(b, ",\n{");
+    buf_puts(b, head);
+    buf_puts(b, ",\"name\":");
+    buf_append(b, text.data, text.len);
+    buf_printf(b, ",\"pid\":%u,\"tid\":%u,\"ts\":", c->t->processes[record->process].pid,
+               record->tid);
+    put_us(b, ns);
+    buf_release(&text);
+    return r;
+}
+
+/* A moment is an instant event. A span begins and ends inside of calls, so it is an asynchronous event:
+ * one that need not nest. */
+static int put_mark(void *ctx, const struct record_mark *m)
+{
+    struct chrome *c = ctx;
+    if (!export_slices_takes(c->t, c->query, m->thread, m->start_ns))
+        return 0;
+    if (m->kind == RECORD_MARK_MOMENT) {
+        int r = put_told(c, "\"ph\":\"i\",\"s\":\"t\",\"cat\":\"mark\"", m->name, m->thread,
+                         m->start_ns);
+        buf_put_u8(&c->buf, '}');
+        return r < 0 ? r : export_drain(&c->buf, c->out, false);
+    }
+    c->spans++;
+    int r = put_told(c, "\"ph\":\"b\",\"cat\":\"span\"", m->name, m->thread, m->start_ns);
+    buf_printf(&c->buf, ",\"id\":%ju}", (uintmax_t)c->spans);
+    if (r == 0)
+        r = put_told(c, "\"ph\":\"e\",\"cat\":\"span\"", m->name, m->thread,
+                     m->start_ns + m->duration_ns);
+    buf_printf(&c->buf, ",\"id\":%ju}", (uintmax_t)c->spans);
+    return r < 0 ? r : export_drain(&c->buf, c->out, false);
+}
+
+static int put_counter(void *ctx, const struct record_counter *k)
+{
+    struct chrome *c = ctx;
+    if (!export_slices_takes(c->t, c->query, k->thread, k->time_ns))
+        return 0;
+    int r = put_told(c, "\"ph\":\"C\"", k->name, k->thread, k->time_ns);
+    if (isfinite(k->value))
+        buf_printf(&c->buf, ",\"args\":{\"value\":%.17g}}", k->value);
+    else
+        buf_puts(&c->buf, ",\"args\":{}}"); /* JSON has no word for it */
+    return r < 0 ? r : export_drain(&c->buf, c->out, false);
+}
+
 static int put_name(struct chrome *c, const char *what, uint32_t pid, uint32_t tid,
                     struct profile_string text)
 {
@@ -134,7 +192,8 @@ int export_chrome_write(const struct profile *profile, const struct export_optio
                         FILE *out)
 {
     static const struct export_slices_visitor visitor = {.end = put_slice};
-    struct chrome c = {.t = profile_tables(profile), .out = out};
+    static const struct profile_mark_visitor marks = {.mark = put_mark, .counter = put_counter};
+    struct chrome c = {.t = profile_tables(profile), .query = &options->query, .out = out};
     buf_init(&c.buf, EXPORT_BUF_MAX);
     c.names = calloc(c.t->code_count + 1, sizeof *c.names);
     int r = c.names ? 0 : E_NOMEM;
@@ -145,6 +204,8 @@ int export_chrome_write(const struct profile *profile, const struct export_optio
         r = put_names(&c, profile, &options->query);
     if (r == 0)
         r = export_slices_each(profile, options, CHROME_MAX_CALLS, &visitor, &c);
+    if (r == 0)
+        r = profile_each_mark(profile, &marks, &c);
     if (r == 0)
         r = export_drain(&c.buf, out, true);
     fputs("\n]}\n", out);

@@ -12,7 +12,7 @@ enum {
     PERFETTO_MAX_CALLS = 8000000
 }; /* about what fits the 2 GB that the viewer has in a browser */
 
-enum wire { WIRE_VARINT = 0, WIRE_BYTES = 2 };
+enum wire { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2 };
 
 /* Numbers of fields, by message. */
 enum {
@@ -32,6 +32,8 @@ enum {
     CLOCK_TIMESTAMP = 2,
     CLOCK_INCREMENTAL = 3,
     TRACK_UUID = 1,
+    TRACK_NAME = 2,
+    TRACK_COUNTER = 8,
     TRACK_PROCESS = 3,
     TRACK_THREAD = 4,
     TRACK_PARENT = 5,
@@ -44,12 +46,14 @@ enum {
     EVENT_TYPE = 9,
     EVENT_NAME = 10,
     EVENT_TRACK = 11,
+    EVENT_NAME_TEXT = 23,
+    EVENT_DOUBLE_VALUE = 44,
     INTERNED_CATEGORIES = 1,
     INTERNED_NAMES = 2,
     NAME_IID = 1,
     NAME_TEXT = 2,
 };
-enum { TYPE_BEGIN = 1, TYPE_END = 2 };
+enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
 enum { STATE_CLEARED = 1, NEEDS_STATE = 2 };
 enum { BUILTIN_CLOCK_BOOTTIME = 6, SEQUENCE_CLOCK = 64 };
 enum { CATEGORY_PYTHON = 1, CATEGORY_C = 2 };
@@ -63,6 +67,9 @@ struct sequence {
 
 struct perfetto {
     const struct profile_tables *t;
+    const struct analysis_query *query;
+    VEC(uint8_t) span_track;    /* by thread: it has one */
+    VEC(uint8_t) counter_track; /* by name: so it has */
     FILE *out;
     struct buf buf, packet, message, inner;
     struct sequence *sequence; /* by thread */
@@ -253,11 +260,108 @@ static int on_end(void *ctx, const struct export_slice *slice)
     return put_event(ctx, slice, TYPE_END, slice->end_ns);
 }
 
+/* --- what the program told: a sequence of its own, with times as they are --- */
+
+static int end_told(struct perfetto *p)
+{
+    return end_packet(p, (uint32_t)p->t->thread_count);
+}
+
+static bool is_first(uint8_t *mark)
+{
+    bool first = !*mark;
+    *mark = 1;
+    return first;
+}
+
+static uint64_t span_track(uint32_t thread)
+{
+    return (uint64_t)thread << 1 | 1ull << 42;
+}
+
+static uint64_t counter_track(uint32_t name)
+{
+    return (uint64_t)name << 1 | 1ull << 43;
+}
+
+static int put_track(struct perfetto *p, uint64_t uuid, uint64_t parent, struct profile_string name,
+                     bool counter)
+{
+    put_varint(&p->message, TRACK_UUID, uuid);
+    put_varint(&p->message, TRACK_PARENT, parent);
+    put_text(&p->message, TRACK_NAME, name);
+    if (counter)
+        put_message(&p->message, TRACK_COUNTER, &p->inner); /* empty: it is one */
+    put_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
+    return end_told(p);
+}
+
+static int put_told(struct perfetto *p, unsigned type, uint64_t track, uint64_t ns,
+                    struct profile_string name)
+{
+    put_varint(&p->packet, PACKET_TIMESTAMP, ns);
+    put_varint(&p->message, EVENT_TYPE, type);
+    put_varint(&p->message, EVENT_TRACK, track);
+    if (type != TYPE_END)
+        put_text(&p->message, EVENT_NAME_TEXT, name);
+    put_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
+    return end_told(p);
+}
+
+static int on_mark(void *ctx, const struct record_mark *m)
+{
+    struct perfetto *p = ctx;
+    struct profile_string name = p->t->strings[m->name];
+    if (!export_slices_takes(p->t, p->query, m->thread, m->start_ns))
+        return 0;
+    if (m->kind == RECORD_MARK_MOMENT)
+        return put_told(p, TYPE_INSTANT, thread_track(m->thread), m->start_ns, name);
+    uint64_t track = span_track(m->thread);
+    int r = 0;
+    if (is_first(&p->span_track.data[m->thread]))
+        r = put_track(p, track, thread_track(m->thread), (struct profile_string){"spans", 5},
+                      false);
+    if (r == 0)
+        r = put_told(p, TYPE_BEGIN, track, m->start_ns, name);
+    return r < 0 ? r : put_told(p, TYPE_END, track, m->start_ns + m->duration_ns, name);
+}
+
+static int on_counter(void *ctx, const struct record_counter *k)
+{
+    struct perfetto *p = ctx;
+    uint64_t track = counter_track(k->name), bits;
+    int r = 0;
+    if (!export_slices_takes(p->t, p->query, k->thread, k->time_ns))
+        return 0;
+    if (is_first(&p->counter_track.data[k->name]))
+        r = put_track(p, track, process_track(p->t->threads[k->thread].process),
+                      p->t->strings[k->name], true);
+    put_varint(&p->packet, PACKET_TIMESTAMP, k->time_ns);
+    put_varint(&p->message, EVENT_TYPE, TYPE_COUNTER);
+    put_varint(&p->message, EVENT_TRACK, track);
+    memcpy(&bits, &k->value, sizeof bits);
+    buf_put_varint(&p->message, EVENT_DOUBLE_VALUE << 3 | WIRE_FIXED64);
+    buf_append(&p->message, &bits, sizeof bits);
+    put_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
+    return r < 0 ? r : end_told(p);
+}
+
+static int put_marks(struct perfetto *p, const struct profile *profile)
+{
+    static const struct profile_mark_visitor visitor = {.mark = on_mark, .counter = on_counter};
+    if (!vec_reserve(&p->span_track, p->t->thread_count + 1) ||
+        !vec_reserve(&p->counter_track, p->t->string_count + 1))
+        return E_NOMEM;
+    memset(p->span_track.data, 0, p->t->thread_count + 1);
+    memset(p->counter_track.data, 0, p->t->string_count + 1);
+    return profile_each_mark(profile, &visitor, p);
+}
+
 int export_perfetto_write(const struct profile *profile, const struct export_options *options,
                           FILE *out)
 {
     static const struct export_slices_visitor visitor = {.begin = on_begin, .end = on_end};
-    struct perfetto p = {.t = profile_tables(profile), .out = out};
+    struct perfetto p = {.t = profile_tables(profile), .query = &options->query, .out = out};
     buf_init(&p.buf, EXPORT_BUF_MAX);
     buf_init(&p.packet, EXPORT_BUF_MAX);
     buf_init(&p.message, EXPORT_BUF_MAX);
@@ -267,10 +371,14 @@ int export_perfetto_write(const struct profile *profile, const struct export_opt
     if (r == 0)
         r = export_slices_each(profile, options, PERFETTO_MAX_CALLS, &visitor, &p);
     if (r == 0)
+        r = put_marks(&p, profile);
+    if (r == 0)
         r = export_drain(&p.buf, out, true);
     for (size_t i = 0; p.sequence && i < p.t->thread_count; i++)
         vec_release(&p.sequence[i].named);
     free(p.sequence);
+    vec_release(&p.span_track);
+    vec_release(&p.counter_track);
     buf_release(&p.buf);
     buf_release(&p.packet);
     buf_release(&p.message);

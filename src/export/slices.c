@@ -37,6 +37,14 @@ struct profile_string export_slices_name(const struct profile_tables *t, uint32_
     return t->strings[c->qualname].len ? t->strings[c->qualname] : t->strings[c->name];
 }
 
+bool export_slices_takes(const struct profile_tables *t, const struct analysis_query *query,
+                         uint32_t thread, uint64_t ns)
+{
+    double at = (double)ns / (double)NS_PER_SEC;
+    return analysis_query_takes_thread(query, t, thread) &&
+           !(query->has_from && at < query->from) && !(query->has_to && at > query->to);
+}
+
 static size_t step_of(uint64_t ns)
 {
     if (ns < STEPS)

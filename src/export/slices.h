@@ -29,6 +29,10 @@ int export_slices_each(const struct profile *profile, const struct export_option
 int export_slices_threads(const struct profile *profile, const struct analysis_query *query,
                           uint8_t **ret);
 
+/* Does the query take this moment of this thread? */
+bool export_slices_takes(const struct profile_tables *t, const struct analysis_query *query,
+                         uint32_t thread, uint64_t ns);
+
 struct profile_string export_slices_name(const struct profile_tables *t, uint32_t code);
 
 #endif

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from harness import pyrometer, workload
+from harness import ROOT, pyrometer, workload
 
 FLAGS_OPEN = 3
 
@@ -38,6 +38,8 @@ def strict(text):
             assert event["name"] in ("process_name", "thread_name") and isinstance(event["args"]["name"], str)
             if event["name"] == "thread_name":
                 names[event["pid"], event["tid"]] = event["args"]["name"]
+            continue
+        if event["ph"] in "ibeC":  # told by the program
             continue
         assert event["ph"] == "X" and set(event) <= {"ph", "cat", "name", "pid", "tid", "ts", "dur", "args"}
         assert event["cat"] in ("python", "c") and event["ts"] >= 0 and event["dur"] >= 0
@@ -286,6 +288,51 @@ def test_no_timeline(default_python):
         assert "--trace" in pyrometer(*command, "s.pyro", check=1).stderr
 
 
+# --- what the program says of itself ---
+
+MARKS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import pyrometer
+pyrometer.mark("ready")
+for i in range(3):
+    pyrometer.counter("queue", i * 1.5)
+with pyrometer.span("load"):
+    with pyrometer.span("p\u00e4rse"):
+        pass
+try:
+    with pyrometer.span("fails"):
+        raise ValueError
+except ValueError:
+    print("passed on")
+"""
+
+
+def marks_program(python, *command):
+    return [*command, python.path, "-c", MARKS, os.path.join(ROOT, "python")]
+
+
+def test_marks(python):
+    done = pyrometer(*marks_program(python, "run", "--quiet", "--trace", "-o", "m.pyro", "--"), check=0)
+    assert done.stdout == "passed on\n"
+    pyrometer("verify", "m.pyro", check=0)
+    events = json.loads(pyrometer("export", "chrome", "--all", "m.pyro", check=0).stdout)["traceEvents"]
+    told = [e for e in events if e["ph"] in "ibeC"]
+    assert [e["name"] for e in told if e["ph"] == "i"] == ["ready"]
+    assert [e["args"]["value"] for e in told if e["ph"] == "C" and e["name"] == "queue"] == [0, 1.5, 3]
+    begins = {e["id"]: e for e in told if e["ph"] == "b"}
+    ends = {e["id"]: e for e in told if e["ph"] == "e"}
+    assert sorted(e["name"] for e in begins.values()) == ["fails", "load", "p\u00e4rse"] and set(begins) == set(ends)
+    at = {begins[i]["name"]: (begins[i]["ts"], ends[i]["ts"]) for i in begins}
+    assert at["load"][0] <= at["p\u00e4rse"][0] <= at["p\u00e4rse"][1] <= at["load"][1] <= at["fails"][0]
+
+
+def test_marks_without_a_listener(python):
+    import subprocess
+    done = subprocess.run(marks_program(python), stdout=subprocess.PIPE, check=True, encoding="utf-8")
+    assert done.stdout == "passed on\n"
+
+
 # --- exports ---
 
 
@@ -336,6 +383,8 @@ def read_perfetto(trace):
         for name in packet.interned_data.event_names:
             s["names"][name.iid] = name.name
         if not packet.HasField("track_event"):
+            continue
+        if not packet.sequence_flags:  # told by the program
             continue
         assert packet.sequence_flags == 2
         s["now"] += packet.timestamp
