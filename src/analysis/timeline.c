@@ -12,7 +12,8 @@ struct walk {
     struct analysis_timeline_thread *thread;
     VEC(struct record_open) stack; /* of the block that is being read */
     uint64_t block_start;
-    uint32_t shift; /* of a pixel */
+    size_t block_open; /* calls that had begun before it */
+    uint32_t shift;    /* of a pixel */
     uint64_t *blocks_left;
 };
 
@@ -43,7 +44,7 @@ static void add_call(struct walk *w, uint32_t depth, uint32_t code, uint64_t beg
 {
     struct record_box box = {
         .begin_ns = begin, .end_ns = end, .code = code, .calls = 1, .flags = flags};
-    if (begin < w->block_start) {
+    if (begin <= w->block_start && depth < w->block_open) {
         box.begin_ns = w->block_start;
         box.flags |= RECORD_BOX_CUT_LEFT;
     }
@@ -57,6 +58,7 @@ static int on_events(void *ctx, const struct record_events *block,
     struct walk *w = ctx;
     if (!n) {
         w->block_start = block->start_ns;
+        w->block_open = block->open_count;
         if (!vec_reserve(&w->stack, block->open_count + 1))
             return E_NOMEM;
         w->stack.len = block->open_count;

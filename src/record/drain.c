@@ -373,7 +373,8 @@ static void carry_events(struct carry *c, struct feed *f)
         bytes += done->block.symbols.len + done->block.times.len + done->block.open.len;
         events_done_free(done);
     }
-    memmove(e->done.data, e->done.data + n, (e->done.len - n) * sizeof *e->done.data);
+    if (n)
+        memmove(e->done.data, e->done.data + n, (e->done.len - n) * sizeof *e->done.data);
     e->done.len -= n;
     e->done_bytes -= bytes;
     atomic_fetch_sub(&c->d->held_bytes, bytes);

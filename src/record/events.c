@@ -121,7 +121,8 @@ static void summarise(struct events *e, const struct events_call *call, uint32_t
 {
     struct record_box box = {
         .begin_ns = call->begin_ns, .end_ns = ns, .code = call->code, .calls = 1, .flags = flags};
-    if (box.begin_ns < e->block.start_ns) {
+    /* one that began at the very end of the block before was counted there, too */
+    if (box.begin_ns <= e->block.start_ns && depth < e->block.open_count) {
         box.begin_ns = e->block.start_ns;
         box.flags |= RECORD_BOX_CUT_LEFT;
     }

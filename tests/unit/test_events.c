@@ -146,6 +146,27 @@ static void test_max_depth(void **state)
     events_release(&encoder);
 }
 
+/* A call that begins where a block ends is one call in the level above. */
+static void test_begins_at_the_seam(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    events_begin(&encoder, 1, RECORD_EVENT_BEGIN, 110);
+    events_begin(&encoder, 2, RECORD_EVENT_BEGIN, 120);
+    events_finish_block(&encoder, false);
+    events_end(&encoder, 2, RECORD_EVENT_RETURN, 130);
+    events_end(&encoder, 1, RECORD_EVENT_RETURN, 140);
+    events_finish_block(&encoder, true);
+    const struct events_done *last = encoder.done.data[1];
+    assert_int_equal(last->summary_count, 2);
+    const struct lod *above = &last->summary[1].boxes;
+    for (int depth = 0; depth < 2; depth++) {
+        assert_int_equal(above->rows.data[depth].boxes.len, 1);
+        assert_int_equal(above->rows.data[depth].boxes.data[0].calls, 1);
+    }
+    events_release(&encoder);
+}
+
 /* However coarse, a row counts every call once, and its boxes never overlap. */
 static void test_levels(void **state)
 {
@@ -213,9 +234,13 @@ static void test_seams(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_lost_ends),
-        cmocka_unit_test(test_min_duration),   cmocka_unit_test(test_max_depth),
-        cmocka_unit_test(test_levels),         cmocka_unit_test(test_seams),
+        cmocka_unit_test(test_there_and_back),
+        cmocka_unit_test(test_lost_ends),
+        cmocka_unit_test(test_min_duration),
+        cmocka_unit_test(test_max_depth),
+        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_seams),
+        cmocka_unit_test(test_begins_at_the_seam),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
