@@ -81,4 +81,4 @@ def _listened(library):
 
 _library = _agent()
 if _library is not None:
-    mark, counter, span = _listened(_library)
+    globals().update(zip(("mark", "counter", "span"), _listened(_library)))
