@@ -9,6 +9,11 @@
     last = pyrometer.load("@")                      # or a file, or a run's id
     pyrometer.active()                              # is this code being recorded?
 
+    pyrometer.mark("ready")                         # on the timeline of `pyrometer run --trace`
+    pyrometer.counter("queue", 12)
+    with pyrometer.span("load"):
+        ...
+
 The work is done by the binary `pyrometer`: this package starts it and reads its JSON (docs/json.md). It
 needs nothing but the standard library, and importing it costs next to nothing: what `run` and `load`
 need is imported when they are first used.
@@ -18,7 +23,9 @@ import os
 
 __version__ = "0.1.0"  # meson.build has it too; a test compares
 
-__all__ = ["PyrometerError", "Recording", "Report", "Row", "Run", "active", "load", "run"]
+__all__ = ["PyrometerError", "Recording", "Report", "Row", "Run", "active", "counter", "load", "mark", "run", "span"]
+
+from ._marks import counter, mark, span  # noqa: E402  small, and wanted without a detour
 
 TYPE_CHECKING = False  # typing's own would cost its import
 if TYPE_CHECKING:

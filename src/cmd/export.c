@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/load.h"
 #include "cmd/output.h"
+#include "profile/events.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -48,6 +49,34 @@ static int write_file(const struct export_request *q, const struct profile *prof
     return cmd_output_close(&output, q->format->write(profile, &q->options, output.file));
 }
 
+/* The formats of calls on a timeline, and not of sums. */
+static bool is_timeline(const struct export_format *f)
+{
+    return f->write == export_chrome_write || f->write == export_perfetto_write;
+}
+
+static int check_timeline(const struct export_request *q, const struct profile *profile)
+{
+    if (q->options.query.include || q->options.query.exclude || q->options.weighted)
+        return cmd_fail(CMD_USAGE,
+                        "%s has all calls: --include, --exclude and --metric are not "
+                        "for it",
+                        q->format->name);
+    if (!profile_has_timeline(profile))
+        return cmd_fail(CMD_FAILED, "%s has no timeline: record with pyrometer run --trace",
+                        profile_path(profile));
+    return 0;
+}
+
+static void tell_notice(const struct export_request *q, const struct export_notice *notice)
+{
+    if (notice->calls)
+        cmd_warn("%ju calls shorter than %.3f µs are left out: viewers of %s take about %ju; --all "
+                 "keeps them, --range shows a part",
+                 (uintmax_t)notice->calls, (double)notice->below_ns / 1e3, q->format->name,
+                 (uintmax_t)notice->limit);
+}
+
 static int export_run(struct export_request *q, const char *run)
 {
     struct profile *profile = NULL;
@@ -57,22 +86,28 @@ static int export_run(struct export_request *q, const char *run)
     int status = cmd_load_run(run, &profile);
     if (!status)
         status = cmd_query_check(&q->options.query, profile);
-    /* what was counted is weighed; what was sampled is counted, unless a metric is asked for */
-    q->options.weighted |=
-        !status && analysis_metric_of(profile, q->options.query.metric)->weigh_calls;
+    if (!status && is_timeline(q->format))
+        status = check_timeline(q, profile);
+    else /* what was counted is weighed; what was sampled is counted, unless a metric is asked for */
+        q->options.weighted |=
+            !status && analysis_metric_of(profile, q->options.query.metric)->weigh_calls;
     if (!status)
         status = q->output ? write_file(q, profile) : write_stdout(q, profile);
+    if (!status)
+        tell_notice(q, q->options.notice);
     profile_free(profile);
     return status;
 }
 
 int cmd_export(int argc, char **argv)
 {
-    struct export_request q = {0};
+    struct export_notice notice = {0};
+    struct export_request q = {.options.notice = &notice};
     struct cmd_query_options query = {0};
     const struct cmd_option options[] = {
         {"output", 'o', CMD_TEXT, &q.output, NULL},
         {"force", 0, CMD_FLAG, &q.force, NULL},
+        {"all", 0, CMD_FLAG, &q.options.all, NULL},
         CMD_QUERY_OPTIONS(&query),
         {0},
     };

@@ -79,13 +79,31 @@ static int choose_instruments(struct cmd_recording *r, struct record_options *o)
         return cmd_fail(CMD_USAGE, "--function and --match choose lines: they go with --lines");
     int status = selects ? make_selection(r) : 0;
     o->selection = r->selection;
-    if (r->calls)
+    if (r->calls || r->trace) /* a timeline has all that the sums need */
         o->instruments = RING_CALLS | (r->no_c_calls ? 0 : RING_C_CALLS);
+    if (r->trace)
+        o->instruments |= RING_TRACE;
     /* lines of the whole program come with its calls anyway */
     if (r->lines)
         o->instruments |= RING_LINES | (selects ? 0 : RING_CALLS);
     o->sample = r->sample || !o->instruments;
     return status;
+}
+
+/* What the timeline is to leave out. */
+static int choose_events(const struct cmd_recording *r, struct record_options *o)
+{
+    enum { MAX_DEPTH = 1 << 18 };
+    if ((r->has_min_duration || r->has_max_depth) && !r->trace)
+        return cmd_fail(CMD_USAGE, "%s is for the timeline: add --trace",
+                        r->has_max_depth ? "--max-depth" : "--min-duration");
+    if (r->has_max_depth && (r->max_depth == 0 || r->max_depth > MAX_DEPTH))
+        return cmd_fail(CMD_USAGE, "--max-depth needs a number from 1 to %d", MAX_DEPTH);
+    if (r->min_duration > 1e9)
+        return cmd_fail(CMD_USAGE, "--min-duration needs a number of seconds");
+    o->min_ns = (uint64_t)(r->min_duration * 1e9);
+    o->max_depth = (uint32_t)r->max_depth;
+    return 0;
 }
 
 /* The descriptor is ours alone: the command must not find it open. */
@@ -113,6 +131,8 @@ int cmd_recording_begin(struct cmd_recording *r, struct record_options *ret)
     if (status)
         return status;
     status = choose_instruments(r, &o);
+    if (!status)
+        status = choose_events(r, &o);
     if (status)
         return status;
     if (r->has_seconds && r->seconds <= 0)

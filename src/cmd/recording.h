@@ -7,7 +7,11 @@
 
 struct cmd_recording {
     const char *sample; /* NULL: not given; "": the default rate */
-    bool calls, no_c_calls, lines;
+    bool calls, trace, no_c_calls, lines;
+    double min_duration; /* seconds; the timeline leaves out what is shorter */
+    bool has_min_duration;
+    uint64_t max_depth; /* and what is deeper */
+    bool has_max_depth;
     const char *function, *match; /* --lines of whom; NULL: everybody */
     const char *output;
     bool force, quiet;

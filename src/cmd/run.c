@@ -11,6 +11,9 @@ int cmd_run(int argc, char **argv)
     const struct cmd_option options[] = {
         {"sample", 0, CMD_OPT_TEXT, &r.sample, NULL},
         {"calls", 0, CMD_FLAG, &r.calls, NULL},
+        {"trace", 0, CMD_FLAG, &r.trace, NULL},
+        {"min-duration", 0, CMD_REAL, &r.min_duration, &r.has_min_duration},
+        {"max-depth", 0, CMD_COUNT, &r.max_depth, &r.has_max_depth},
         {"no-c-calls", 0, CMD_FLAG, &r.no_c_calls, NULL},
         {"lines", 0, CMD_FLAG, &r.lines, NULL},
         {"function", 0, CMD_TEXT, &r.function, NULL},

@@ -6,9 +6,18 @@
 
 #include <stdio.h>
 
+/* What a format left out because its viewers could not take it. */
+struct export_notice {
+    uint64_t calls;    /* so many; 0: nothing */
+    uint64_t below_ns; /* those shorter than this */
+    uint64_t limit;    /* what the viewer can take */
+};
+
 struct export_options {
     struct analysis_query query;
-    bool weighted; /* values are the metric's weight, not the number of samples */
+    bool all;                     /* leave nothing out */
+    struct export_notice *notice; /* filled in; may be NULL */
+    bool weighted;                /* values are the metric's weight, not the number of samples */
 };
 
 /* Streams the profile to `out`; 0 or a code. An error of the output is E_IO or the system's reason.
@@ -23,6 +32,9 @@ typedef int export_fn(const struct profile *profile, const struct export_options
     X("speedscope", export_speedscope_write, ".speedscope.json", "speedscope.app")                 \
     X("callgrind", export_callgrind_write, ".callgrind", "KCachegrind, callgrind_annotate")        \
     X("pstats", export_pstats_write, ".prof", "pstats, snakeviz, gprof2dot, tuna")                 \
+    X("chrome", export_chrome_write, ".trace.json",                                                \
+      "a timeline's calls: chrome://tracing, Perfetto, speedscope")                                \
+    X("perfetto", export_perfetto_write, ".pftrace", "a timeline's calls: ui.perfetto.dev")        \
     X("pprof", export_pprof_write, ".pb.gz", "go tool pprof")                                      \
     X("json", export_json_write, ".json", "the whole profile as one object (docs/json.md)")        \
     X("csv", export_csv_write, ".csv", "a row for each function: spreadsheets, data frames")       \

@@ -2,6 +2,9 @@
 #include "format/codec.h"
 
 #include "base/err.h"
+#include "format/cursor.h"
+#include "format/events.h"
+#include "format/lod.h"
 
 /* The head byte of a sample: its state in the low bits, two flags on top. */
 enum {
@@ -105,6 +108,23 @@ void codec_put_line(struct buf *b, struct codec_line_state *state, const struct 
     *state = (struct codec_line_state){l->thread, l->code, l->line};
 }
 
+void codec_put_mark(struct buf *b, const struct record_mark *m)
+{
+    buf_put_varint(b, m->thread);
+    buf_put_varint(b, m->kind);
+    buf_put_varint(b, m->name);
+    buf_put_varint(b, m->start_ns);
+    buf_put_varint(b, m->duration_ns);
+}
+
+void codec_put_counter(struct buf *b, const struct record_counter *c)
+{
+    buf_put_varint(b, c->thread);
+    buf_put_varint(b, c->name);
+    buf_put_varint(b, c->time_ns);
+    buf_append(b, &c->value, sizeof c->value);
+}
+
 void codec_put_source(struct buf *b, const struct record_source *s)
 {
     buf_put_varint(b, s->path);
@@ -126,85 +146,6 @@ void codec_put_stats(struct buf *b, const struct record_stats *stats)
 }
 
 /* ---- reading ---- */
-
-/* A position in hostile bytes. Fields are taken in statements of their own: the order of initialisers
- * is not C's to promise. Reading past the end sets `bad` and yields zeros, so a decoder reads a
- * whole record and asks once. */
-struct cursor {
-    const uint8_t *p;
-    const uint8_t *end;
-    bool bad;
-};
-
-static uint64_t get_varint_slow(struct cursor *c)
-{
-    uint64_t v = 0;
-    for (unsigned shift = 0; shift < 64 && c->p < c->end; shift += 7) {
-        uint8_t byte = *c->p++;
-        v |= (uint64_t)(byte & 0x7f) << shift;
-        if (!(byte & 0x80))
-            return v;
-    }
-    c->bad = true;
-    return 0;
-}
-
-static inline uint64_t get_varint(struct cursor *c)
-{
-    if (likely(c->p < c->end && *c->p < 0x80))
-        return *c->p++;
-    return get_varint_slow(c);
-}
-
-static inline int64_t get_svarint(struct cursor *c)
-{
-    uint64_t v = get_varint(c);
-    return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
-}
-
-static inline uint8_t get_u8(struct cursor *c)
-{
-    if (likely(c->p < c->end))
-        return *c->p++;
-    c->bad = true;
-    return 0;
-}
-
-/* A varint that must fit 32 bits. */
-static inline uint32_t get_u32(struct cursor *c)
-{
-    uint64_t v = get_varint(c);
-    if (unlikely(v > UINT32_MAX)) {
-        c->bad = true;
-        return 0;
-    }
-    return (uint32_t)v;
-}
-
-/* An id: bounded, so that a table indexed by it stays of sane size. */
-static inline uint32_t get_id(struct cursor *c)
-{
-    uint32_t v = get_u32(c);
-    if (unlikely(v >= FORMAT_MAX_IDS)) {
-        c->bad = true;
-        return 0;
-    }
-    return v;
-}
-
-static const char *get_text(struct cursor *c, size_t *ret_len)
-{
-    uint64_t len = get_varint(c);
-    if (c->bad || len > FORMAT_MAX_STRING_BYTES || len > (uint64_t)(c->end - c->p)) {
-        c->bad = true;
-        *ret_len = 0;
-        return "";
-    }
-    const char *text = (const char *)c->p;
-    c->p += len;
-    *ret_len = (size_t)len;
-    return text;
-}
 
 static int visit_meta(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
 {
@@ -399,6 +340,42 @@ static int visit_lines(struct cursor *c, uint32_t n, const struct format_visitor
     return 0;
 }
 
+static int visit_marks(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct record_mark m = {0};
+        m.thread = get_id(c);
+        m.kind = get_u32(c);
+        m.name = get_id(c);
+        m.start_ns = get_varint(c);
+        m.duration_ns = get_varint(c);
+        if (c->bad || m.start_ns + m.duration_ns < m.start_ns)
+            return E_CORRUPT;
+        int r = v->mark(ctx, &m);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int visit_counters(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct record_counter k = {0};
+        k.thread = get_id(c);
+        k.name = get_id(c);
+        k.time_ns = get_varint(c);
+        if (c->bad || (size_t)(c->end - c->p) < sizeof k.value)
+            return E_CORRUPT;
+        memcpy(&k.value, c->p, sizeof k.value);
+        c->p += sizeof k.value;
+        int r = v->counter(ctx, &k);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
 static int visit_sources(struct cursor *c, uint32_t n, const struct format_visitor *v, void *ctx)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -472,6 +449,14 @@ int codec_visit(unsigned kind, const uint8_t *data, size_t len, uint32_t records
         return v->stat ? visit_stats(&c, records, v, ctx) : 0;
     case FORMAT_CHUNK_SOURCES:
         return v->source ? visit_sources(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_MARKS:
+        return v->mark ? visit_marks(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_COUNTERS:
+        return v->counter ? visit_counters(&c, records, v, ctx) : 0;
+    case FORMAT_CHUNK_EVENTS:
+        return v->events ? events_visit(data, len, records, v, ctx) : 0;
+    case FORMAT_CHUNK_INDEX:
+        return v->summary || v->directory ? lod_visit(data, len, records, v, ctx) : 0;
     default:
         return 0;
     }

@@ -38,6 +38,8 @@ void codec_put_sample(struct buf *b, struct codec_sample_state *state,
                       const struct record_sample *s);
 void codec_put_calls(struct buf *b, struct codec_calls_state *state, const struct record_calls *c);
 void codec_put_line(struct buf *b, struct codec_line_state *state, const struct record_line *l);
+void codec_put_mark(struct buf *b, const struct record_mark *m);
+void codec_put_counter(struct buf *b, const struct record_counter *c);
 void codec_put_source(struct buf *b, const struct record_source *s);
 void codec_put_stats(struct buf *b, const struct record_stats *stats);
 

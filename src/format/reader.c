@@ -77,10 +77,12 @@ static uint64_t resync(const struct format_reader *r, uint64_t at)
     return r->len;
 }
 
-/* The kinds that every reader of a whole recording decodes, and so checks. */
+/* The kinds that every reader of a whole recording decodes, and so checks; and those that are most
+ * of a file, checked by whoever asks for them. */
 static bool is_decoded(unsigned kind)
 {
-    return kind >= FORMAT_CHUNK_META && kind <= FORMAT_CHUNK_STATS;
+    return (kind >= FORMAT_CHUNK_META && kind <= FORMAT_CHUNK_STATS) ||
+           kind == FORMAT_CHUNK_EVENTS || kind == FORMAT_CHUNK_INDEX;
 }
 
 /* May this frame be taken at its word? Checksums are verified when a chunk is decoded, for opening
@@ -175,6 +177,8 @@ int format_reader_open(const char *path, struct format_reader **ret)
     void *data = mmap(NULL, len, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED)
         return err_from_errno(errno);
+    /* the headers lie far apart: what is between them is not to be read along */
+    madvise(data, len, MADV_RANDOM);
     int r = open_bytes(data, len, true, ret);
     if (r < 0)
         munmap(data, len);
@@ -224,11 +228,22 @@ static void forget(const struct format_reader *r, const struct format_chunk *c)
         madvise((void *)from, to - from, MADV_DONTNEED); /* a hint: it may fail */
 }
 
+/* A chunk is read as a whole, and nothing but it. */
+static void ask_for(const struct format_reader *r, const struct format_chunk *c)
+{
+    enum { PAGE = 4096 };
+    uint64_t first = c->offset & ~(uint64_t)(PAGE - 1);
+    uint64_t end = c->offset + sizeof(struct format_chunk_header) + c->stored_bytes;
+    if (r->mapped && end - first > PAGE)
+        madvise((void *)(r->data + first), end - first, MADV_WILLNEED);
+}
+
 static int visit_chunk(const struct format_reader *r, size_t index,
                        const struct format_visitor *visitor, void *ctx)
 {
     const struct format_chunk *c = &r->chunks.data[index];
     struct format_chunk_header h;
+    ask_for(r, c);
     if (!frame_at(r, c->offset, &h) || !payload_is_sound(r, c->offset, &h))
         return E_CORRUPT;
     const uint8_t *stored = r->data + c->offset + sizeof h;
@@ -280,9 +295,30 @@ static bool wanted(unsigned kind, const struct format_visitor *v)
         return v->stat != NULL;
     case FORMAT_CHUNK_SOURCES:
         return v->source != NULL;
+    case FORMAT_CHUNK_MARKS:
+        return v->mark != NULL;
+    case FORMAT_CHUNK_COUNTERS:
+        return v->counter != NULL;
+    case FORMAT_CHUNK_EVENTS:
+        return v->events != NULL;
+    case FORMAT_CHUNK_INDEX:
+        return v->summary != NULL || v->directory != NULL;
     default:
         return false;
     }
+}
+
+size_t format_reader_find(const struct format_reader *r, uint32_t sequence)
+{
+    size_t low = 0, high = r->chunks.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (r->chunks.data[middle].sequence < sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < r->chunks.len && r->chunks.data[low].sequence == sequence ? low : SIZE_MAX;
 }
 
 int format_reader_visit(const struct format_reader *r, const struct format_visitor *visitor,

@@ -48,10 +48,21 @@ struct format_visitor {
     int (*thread)(void *ctx, const struct record_thread *thread);
     int (*stat)(void *ctx, enum record_stat stat, uint64_t value);
     int (*source)(void *ctx, const struct record_source *source);
+    int (*mark)(void *ctx, const struct record_mark *mark);
+    int (*counter)(void *ctx, const struct record_counter *counter);
     int (*calls)(void *ctx, const struct record_calls *calls);
     int (*line)(void *ctx, const struct record_line *line);
     /* samples come in batches: `n` records of one chunk */
     int (*samples)(void *ctx, const struct record_sample *samples, size_t n);
+    /* and so do events: first none, to begin the block, then batches of it */
+    int (*events)(void *ctx, const struct record_events *block, const struct record_event *events,
+                  size_t n);
+    /* a summary, then its boxes, row by row; a directory, then its places */
+    int (*summary)(void *ctx, const struct record_summary *summary);
+    int (*box)(void *ctx, const struct record_summary *summary, uint32_t depth,
+               const struct record_box *box);
+    int (*directory)(void *ctx, uint32_t sequence, uint32_t previous);
+    int (*place)(void *ctx, const struct record_place *place);
 };
 
 /* Maps the file and finds its chunks (headers are read, payloads are not checked yet). E_EMPTY,
@@ -66,6 +77,9 @@ void format_reader_free(struct format_reader *r);
 const struct format_summary *format_reader_summary(const struct format_reader *r);
 size_t format_reader_chunk_count(const struct format_reader *r);
 const struct format_chunk *format_reader_chunk(const struct format_reader *r, size_t index);
+
+/* The place of the chunk with that number in the file, or SIZE_MAX. */
+size_t format_reader_find(const struct format_reader *r, uint32_t sequence);
 
 /* Verifies and decodes one chunk into the visitor. E_CORRUPT if its checksum or content is wrong
  * (records before the fault have been delivered); the caller decides whether to go on. Safe to call

@@ -113,6 +113,96 @@ struct record_line {
     uint64_t callee_ns;
 };
 
+/* What happens to a call on the timeline. The first four end it, the others begin it. */
+enum record_event_kind {
+    RECORD_EVENT_RETURN = 0,
+    RECORD_EVENT_RAISE = 1,   /* left by an exception */
+    RECORD_EVENT_SUSPEND = 2, /* a generator or coroutine yields or awaits */
+    RECORD_EVENT_LOST = 3,    /* its end was not seen; it had ended by then */
+    RECORD_EVENT_BEGIN = 4,
+    RECORD_EVENT_RESUME = 5, /* a generator or coroutine goes on */
+};
+
+struct record_event {
+    uint64_t time_ns;
+    uint64_t begin_ns; /* of the call; equal to time_ns where it begins */
+    uint32_t code;
+    uint32_t depth; /* of the call: 0 is the outermost */
+    enum record_event_kind kind;
+};
+
+/* A call that had begun before a block of events did. */
+struct record_open {
+    uint64_t begin_ns;
+    uint32_t code;
+    enum record_event_kind kind; /* how it began */
+};
+
+/* A block: the events of one thread from start_ns to end_ns. The blocks of a thread follow each other
+ * without gaps, and each can be understood alone. */
+struct record_events {
+    uint32_t thread;
+    uint64_t start_ns, end_ns;
+    const struct record_open *open; /* outermost first; borrowed for the call */
+    size_t open_count;
+};
+
+enum record_box_flag {
+    RECORD_BOX_CUT_LEFT = 1,  /* a call that began before the summary did */
+    RECORD_BOX_CUT_RIGHT = 2, /* and one that went on after it */
+};
+
+/* A piece of the timeline at one depth: a call, or several short ones near each other. */
+struct record_box {
+    uint64_t begin_ns, end_ns;
+    uint64_t covered_ns; /* of that, in calls */
+    uint64_t longest_ns; /* the longest of them … */
+    uint32_t code;       /* … and what it ran */
+    uint32_t calls;
+    uint32_t flags; /* enum record_box_flag */
+};
+
+/* A summary of a stretch of a thread's events: boxes of at least 2^shift ns, or several calls each.
+ * Level 1 summarises one block of events, level n some of level n - 1. */
+struct record_summary {
+    uint32_t thread;
+    uint32_t level, shift;
+    uint64_t start_ns, end_ns;
+    uint64_t events;  /* that it stands for */
+    uint32_t rows;    /* depths; the row of depth d follows that of d - 1 */
+    uint32_t deepest; /* depth of the deepest call, which may have no row */
+};
+
+/* Where a block of events (level 0) or a summary is: its chunk's number in the file. */
+struct record_place {
+    uint32_t thread;
+    uint32_t level, shift;
+    uint32_t sequence;
+    uint64_t start_ns, end_ns;
+};
+
+enum record_mark_kind {
+    RECORD_MARK_MOMENT = 0,
+    RECORD_MARK_SPAN = 1,
+    RECORD_MARK_OPEN = 2, /* a span whose end was not seen */
+};
+
+/* What the program says of itself: a named moment, or a span. */
+struct record_mark {
+    uint32_t thread;
+    uint32_t kind; /* enum record_mark_kind */
+    uint32_t name; /* string id */
+    uint64_t start_ns, duration_ns;
+};
+
+/* A value of the program's own, from this moment on. */
+struct record_counter {
+    uint32_t thread;
+    uint32_t name; /* string id */
+    uint64_t time_ns;
+    double value;
+};
+
 enum record_source_flag {
     RECORD_SOURCE_TEXT = 1 << 0,      /* the text was kept */
     RECORD_SOURCE_HASHED = 1 << 1,    /* `hash` is known */
@@ -160,6 +250,9 @@ uint64_t record_source_hash(const void *text, size_t len);
     X(EVENTS, "events", "records that came from inside the program")                               \
     X(EVENTS_LOST, "events_lost", "of these, dropped because the recorder was too slow")           \
     X(EVENTS_DAMAGED, "events_damaged", "of these, not understood")                                \
+    X(EVENTS_TRACED, "events_traced", "begins and ends of calls on the timeline")                  \
+    X(EVENTS_LEFT_OUT, "events_left_out", "calls that the timeline leaves out, as was asked")      \
+    X(EVENTS_TOO_DEEP, "events_too_deep", "calls too deep for the timeline")                       \
     X(EVENT_WAIT_NS, "event_wait_ns", "time the program waited for the recorder; left out")        \
     X(EVENT_PAUSED_NS, "event_paused_ns", "time in which threads could not be traced")             \
     X(THREADS_REFUSED, "threads_refused", "threads for which there was no ring")                   \

@@ -189,6 +189,14 @@ int sink_stop(struct sink *s, uint64_t *ret_cpu_ns)
     return r;
 }
 
+size_t sink_queued(struct sink *s)
+{
+    pthread_mutex_lock(&s->lock);
+    size_t bytes = s->queued_bytes;
+    pthread_mutex_unlock(&s->lock);
+    return bytes;
+}
+
 uint64_t sink_cpu_ns(const struct sink *s)
 {
     return atomic_load_explicit(&s->cpu_ns, memory_order_relaxed);

@@ -23,6 +23,9 @@ int sink_submit(struct sink *s, enum format_chunk_kind kind, struct buf *payload
  * The sticky error; `ret_cpu_ns` (may be NULL) is told all the CPU time the thread has used. */
 int sink_stop(struct sink *s, uint64_t *ret_cpu_ns);
 
+/* Bytes that wait. */
+size_t sink_queued(struct sink *s);
+
 /* CPU time of the thread so far. */
 uint64_t sink_cpu_ns(const struct sink *s);
 

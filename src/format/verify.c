@@ -15,6 +15,7 @@ struct census {
     uint32_t strings, codes, stacks; /* one past the largest id defined; 0 counts as defined */
     uint64_t dangling;
     uint64_t records, samples;
+    bool is_directory; /* the chunk names others by their numbers */
 };
 
 static void define(uint32_t *limit, uint32_t id)
@@ -87,6 +88,57 @@ static int census_line(void *ctx, const struct record_line *line)
     return 0;
 }
 
+static int census_mark(void *ctx, const struct record_mark *mark)
+{
+    struct census *c = ctx;
+    refer(c, c->strings, mark->name);
+    c->records++;
+    return 0;
+}
+
+static int census_counter(void *ctx, const struct record_counter *counter)
+{
+    struct census *c = ctx;
+    refer(c, c->strings, counter->name);
+    c->records++;
+    return 0;
+}
+
+static int census_events(void *ctx, const struct record_events *block,
+                         const struct record_event *events, size_t n)
+{
+    struct census *c = ctx;
+    for (size_t i = 0; i < block->open_count && !n; i++)
+        refer(c, c->codes, block->open[i].code);
+    for (size_t i = 0; i < n; i++)
+        refer(c, c->codes, events[i].code);
+    c->records += n;
+    return 0;
+}
+
+static int census_summary(void *ctx, const struct record_summary *summary)
+{
+    (void)ctx, (void)summary;
+    return 0;
+}
+
+static int census_box(void *ctx, const struct record_summary *summary, uint32_t depth,
+                      const struct record_box *box)
+{
+    (void)summary, (void)depth;
+    struct census *c = ctx;
+    refer(c, c->codes, box->code);
+    c->records++;
+    return 0;
+}
+
+static int census_directory(void *ctx, uint32_t sequence, uint32_t previous)
+{
+    (void)sequence, (void)previous;
+    ((struct census *)ctx)->is_directory = true;
+    return 0;
+}
+
 static int census_meta(void *ctx, const char *key, size_t key_len, const char *value,
                        size_t value_len)
 {
@@ -137,6 +189,12 @@ static const struct format_visitor census_visitor = {
     .samples = census_samples,
     .calls = census_calls,
     .line = census_line,
+    .mark = census_mark,
+    .counter = census_counter,
+    .events = census_events,
+    .summary = census_summary,
+    .box = census_box,
+    .directory = census_directory,
     .stat = census_stat,
     .source = census_source,
 };
@@ -204,9 +262,10 @@ static int copy_good_chunks(const struct format_reader *r, int in, int out)
     uint32_t sequence = 0;
     for (size_t i = 0; rc == 0 && i < format_reader_chunk_count(r); i++) {
         const struct format_chunk *c = format_reader_chunk(r, i);
+        census.is_directory = false;
         if (c->kind == FORMAT_CHUNK_END ||
-            format_reader_visit_chunk(r, i, &census_visitor, &census) < 0)
-            continue;
+            format_reader_visit_chunk(r, i, &census_visitor, &census) < 0 || census.is_directory)
+            continue; /* chunks get new numbers: a directory of the old ones would mislead */
         struct format_chunk_header h;
         _cleanup_free_ uint8_t *payload = malloc(c->stored_bytes ? c->stored_bytes : 1);
         if (!payload)

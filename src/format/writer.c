@@ -7,6 +7,7 @@
 #include "base/idxmap.h"
 #include "base/io.h"
 #include "base/vec.h"
+#include "format/blocks.h"
 #include "format/codec.h"
 #include "format/compress.h"
 #include "format/sink.h"
@@ -30,6 +31,8 @@ enum pending {
     PENDING_SAMPLES,
     PENDING_CALLS,
     PENDING_LINES,
+    PENDING_MARKS,
+    PENDING_COUNTERS,
     PENDING_STATS,
     PENDING_COUNT
 };
@@ -40,6 +43,7 @@ static const enum format_chunk_kind pending_kind[PENDING_COUNT] = {
     [PENDING_PROCESSES] = FORMAT_CHUNK_PROCESSES, [PENDING_THREADS] = FORMAT_CHUNK_THREADS,
     [PENDING_SOURCES] = FORMAT_CHUNK_SOURCES,     [PENDING_SAMPLES] = FORMAT_CHUNK_SAMPLES,
     [PENDING_CALLS] = FORMAT_CHUNK_CALLS,         [PENDING_LINES] = FORMAT_CHUNK_LINES,
+    [PENDING_MARKS] = FORMAT_CHUNK_MARKS,         [PENDING_COUNTERS] = FORMAT_CHUNK_COUNTERS,
     [PENDING_STATS] = FORMAT_CHUNK_STATS,
 };
 
@@ -63,6 +67,8 @@ struct format_writer {
     VEC(struct record_stack) stacks; /* index = id; 0 is the root */
     struct idxmap stack_map;
     uint32_t code_count; /* ids given out; 0 is predefined */
+    struct blocks blocks;
+    uint32_t sequence; /* of the next chunk */
 };
 
 static int create_file(const char *path, const struct format_writer_options *options, int *ret_fd)
@@ -222,6 +228,52 @@ void format_writer_line(struct format_writer *w, const struct record_line *line)
     codec_put_line(next_record(w, PENDING_LINES, 0), &w->line_state, line);
 }
 
+void format_writer_mark(struct format_writer *w, const struct record_mark *mark)
+{
+    codec_put_mark(next_record(w, PENDING_MARKS, 0), mark);
+}
+
+void format_writer_counter(struct format_writer *w, const struct record_counter *counter)
+{
+    codec_put_counter(next_record(w, PENDING_COUNTERS, 0), counter);
+}
+
+static void add_block(struct format_writer *w, enum format_chunk_kind kind, struct buf *payload,
+                      uint32_t records, const struct record_place *place)
+{
+    int r = buf_error(payload);
+    if (r == 0 && !blocks_add(&w->blocks, kind, payload, records, place))
+        r = E_NOMEM;
+    if (r < 0)
+        fail(w, r);
+    buf_release(payload);
+}
+
+void format_writer_events(struct format_writer *w, uint32_t thread,
+                          const struct events_block *block)
+{
+    struct buf payload;
+    buf_init(&payload, FORMAT_MAX_CHUNK_BYTES);
+    events_put_block(&payload, thread, block);
+    struct record_place place = {
+        .thread = thread, .start_ns = block->start_ns, .end_ns = block->end_ns};
+    add_block(w, FORMAT_CHUNK_EVENTS, &payload, block->count, &place);
+}
+
+void format_writer_summary(struct format_writer *w, const struct record_summary *head,
+                           const struct lod *boxes)
+{
+    struct buf payload;
+    buf_init(&payload, FORMAT_MAX_CHUNK_BYTES);
+    lod_put_summary(&payload, head, boxes);
+    struct record_place place = {.thread = head->thread,
+                                 .level = head->level,
+                                 .shift = head->shift,
+                                 .start_ns = head->start_ns,
+                                 .end_ns = head->end_ns};
+    add_block(w, FORMAT_CHUNK_INDEX, &payload, (uint32_t)boxes->boxes, &place);
+}
+
 void format_writer_source(struct format_writer *w, const struct record_source *source)
 {
     assert(source->text_len <= FORMAT_MAX_STRING_BYTES);
@@ -241,14 +293,25 @@ bool format_writer_wants_flush(const struct format_writer *w)
     for (int i = 0; i < PENDING_COUNT; i++)
         if (w->pending[i].len >= FLUSH_BYTES)
             return true;
-    return false;
+    return w->blocks.waiting_bytes >= FLUSH_BYTES;
 }
 
-int format_writer_flush(struct format_writer *w)
+size_t format_writer_backlog(const struct format_writer *w)
+{
+    return w->blocks.waiting_bytes + (w->sink ? sink_queued(w->sink) : 0);
+}
+
+static int flush(struct format_writer *w, bool last)
 {
     for (int i = 0; i < PENDING_COUNT && w->sink; i++) {
+        if (i == PENDING_STATS) { /* behind all definitions */
+            int rc = blocks_submit(&w->blocks, w->sink, &w->sequence, last);
+            if (rc < 0)
+                fail(w, rc);
+        }
         if (w->records[i] == 0)
             continue;
+        w->sequence++;
         int r = sink_submit(w->sink, pending_kind[i], &w->pending[i], w->records[i]);
         if (r < 0)
             fail(w, r);
@@ -261,9 +324,14 @@ int format_writer_flush(struct format_writer *w)
     return w->error;
 }
 
+int format_writer_flush(struct format_writer *w)
+{
+    return flush(w, false);
+}
+
 int format_writer_finish(struct format_writer *w)
 {
-    format_writer_flush(w);
+    flush(w, true);
     if (w->sink) {
         struct buf nothing;
         buf_init(&nothing, 0);
@@ -291,6 +359,7 @@ void format_writer_free(struct format_writer *w)
         buf_release(&w->pending[i]);
     for (size_t i = 0; i < w->strings.len; i++)
         free(w->strings.data[i].data);
+    blocks_release(&w->blocks);
     vec_release(&w->strings);
     vec_release(&w->stacks);
     idxmap_release(&w->string_map);

@@ -7,6 +7,8 @@
 #ifndef PYROMETER_FORMAT_WRITER_H
 #define PYROMETER_FORMAT_WRITER_H
 
+#include "format/events.h"
+#include "format/lod.h"
 #include "format/record.h"
 
 #include <stdbool.h>
@@ -37,6 +39,14 @@ void format_writer_process(struct format_writer *w, const struct record_process 
 void format_writer_thread(struct format_writer *w, const struct record_thread *thread);
 void format_writer_calls(struct format_writer *w, const struct record_calls *calls);
 void format_writer_line(struct format_writer *w, const struct record_line *line);
+void format_writer_mark(struct format_writer *w, const struct record_mark *mark);
+void format_writer_counter(struct format_writer *w, const struct record_counter *counter);
+/* Chunks of their own: a block of a thread's events, a summary. Copied; they go out with the next flush,
+ * behind the definitions they use. */
+void format_writer_events(struct format_writer *w, uint32_t thread,
+                          const struct events_block *block);
+void format_writer_summary(struct format_writer *w, const struct record_summary *head,
+                           const struct lod *boxes);
 void format_writer_sample(struct format_writer *w, const struct record_sample *sample);
 /* The text is copied; what is longer than FORMAT_MAX_STRING_BYTES is the caller's mistake. */
 void format_writer_source(struct format_writer *w, const struct record_source *source);
@@ -47,6 +57,9 @@ int format_writer_flush(struct format_writer *w);
 
 /* True when so much is waiting that a flush is due. */
 bool format_writer_wants_flush(const struct format_writer *w);
+
+/* Bytes of all that waits to be compressed and written. */
+size_t format_writer_backlog(const struct format_writer *w);
 
 /* Flushes, waits, appends the END chunk and closes. The sticky error, or 0. */
 int format_writer_finish(struct format_writer *w);

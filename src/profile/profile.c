@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "profile/import.h"
+#include "profile/internal.h"
 
 enum {
     /* Ids that may be missing in one table. A chunk holds some 10^5 definitions. */
@@ -603,4 +604,27 @@ int profile_each_source(const struct profile *p,
     static const struct format_visitor visitor = {.source = on_source};
     struct source_pass pass = {p, fn, ctx};
     return format_reader_visit(p->reader, &visitor, &pass, NULL);
+}
+
+/* --- for the folder --- */
+
+const struct format_reader *profile_reader(const struct profile *p)
+{
+    return p->reader;
+}
+
+uint32_t profile_mend_code(const struct profile *p, uint32_t code)
+{
+    return code < p->code_known.len && p->code_known.data[code] ? code : p->lost_code;
+}
+
+uint32_t profile_mend_string(const struct profile *p, uint32_t string)
+{
+    redirect_string(p, &string);
+    return string;
+}
+
+uint32_t profile_mend_thread(const struct profile *p, uint32_t thread)
+{
+    return thread < p->thread_known.len && p->thread_known.data[thread] ? thread : p->lost_thread;
 }

@@ -11,9 +11,15 @@
 #include <unistd.h>
 
 enum { TURN_WORDS = 1 << 16 }; /* decoded in one go with the lock held: about half a millisecond */
+enum {
+    MAX_HELD_BYTES = 32 << 20,    /* of finished blocks */
+    WANTS_BYTES = 4 << 20,        /* so much is worth a flush */
+    MAX_BACKLOG_BYTES = 16 << 20, /* past that, blocks wait here and not in the writer */
+};
 #define IDLE_MIN_NS (200 * NS_PER_US)
 #define IDLE_MAX_NS (2 * NS_PER_MS)
-#define DEATHS_NS   (20 * NS_PER_MS) /* processes that died without a word are looked for */
+#define BLOCKS_NS   (400 * NS_PER_MS) /* events wait for company so long */
+#define DEATHS_NS   (20 * NS_PER_MS)  /* processes that died without a word are looked for */
 
 struct drain {
     const struct session *session; /* borrowed */
@@ -21,6 +27,10 @@ struct drain {
     bool started;
     _Atomic bool stop;
     _Atomic uint64_t cpu_ns;
+    _Atomic size_t held_bytes;          /* finished blocks that wait to be carried into the file */
+    const struct events_options *trace; /* borrowed; NULL: no timeline */
+    uint64_t origin_ns;
+    uint64_t blocks_ns; /* when open blocks were ended last; the recorder's */
 
     pthread_mutex_t lock; /* of all below */
     struct feed *feed[RING_MAX_SLOTS];
@@ -29,6 +39,7 @@ struct drain {
     VEC(uint32_t) calibrated;   /* processes whose calibration is in the file */
     VEC(uint32_t) file_code;    /* number of the session -> id in the file; 0: not defined yet */
     struct sources_place *here; /* ours: for the files of processes that are gone */
+    uint32_t waiting_code; /* id of what stands for EVENTS_WAITING_CODE; 0: not asked for yet */
 };
 
 /* --- the draining thread --- */
@@ -44,7 +55,7 @@ static void take_in(struct drain *d, uint32_t slot)
     if (!ring)
         return;
     bool has_lines = d->session->shared->instruments & RING_LINES;
-    if (feed_new(slot, ring, has_lines, &d->feed[slot]) < 0)
+    if (feed_new(slot, ring, has_lines, d->trace, d->origin_ns, &d->feed[slot]) < 0)
         session_unmap_slot(ring);
 }
 
@@ -68,7 +79,8 @@ static void give_back(struct drain *d, uint32_t slot)
 }
 
 /* One slot. Returns the words that were taken. */
-static uint64_t look_at(struct drain *d, uint32_t slot, bool deaths)
+static uint64_t look_at(struct drain *d, uint32_t slot, const struct session_clock *clock,
+                        bool deaths)
 {
     _Atomic uint32_t *state = &d->session->shared->slot_state[slot];
     uint32_t now = atomic_load_explicit(state, memory_order_acquire);
@@ -80,8 +92,11 @@ static uint64_t look_at(struct drain *d, uint32_t slot, bool deaths)
     if (!f)
         return 0;
     bool gone = now == RING_CLOSED || (deaths && process_is_gone(f->pid));
-    int64_t taken = feed_take(f, &d->codes, TURN_WORDS);
+    size_t held = f->events ? f->events->done_bytes : 0;
+    int64_t taken = feed_take(f, &d->codes, clock, TURN_WORDS);
     f->nonsense += taken < 0; /* a ring of nonsense is given up */
+    if (f->events)
+        atomic_fetch_add(&d->held_bytes, f->events->done_bytes - held);
     if (taken < 0 || (gone && feed_waiting(f) == 0))
         give_back(d, slot);
     return taken < 0 ? 0 : (uint64_t)taken;
@@ -91,12 +106,16 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
 {
     uint64_t taken = 0;
     atomic_store_explicit(&d->session->shared->beat_ns, clock_mono_ns(), memory_order_relaxed);
+    /* the recorder, or the disk, is behind: rings fill, and their threads wait */
+    if (atomic_load(&d->held_bytes) > MAX_HELD_BYTES && !atomic_load(&d->stop))
+        return 0;
+    struct session_clock clock = session_clock_now(d->session);
     for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++) {
         if (atomic_load_explicit(&d->session->shared->slot_state[slot], memory_order_relaxed) ==
             RING_FREE)
             continue;
         pthread_mutex_lock(&d->lock);
-        taken += look_at(d, slot, deaths);
+        taken += look_at(d, slot, &clock, deaths);
         pthread_mutex_unlock(&d->lock);
     }
     return taken;
@@ -125,12 +144,15 @@ static void *drain_main(void *arg)
     return NULL;
 }
 
-int drain_new(const struct session *session, struct drain **ret)
+int drain_new(const struct session *session, const struct events_options *trace, uint64_t origin_ns,
+              struct drain **ret)
 {
     struct drain *d = calloc(1, sizeof *d);
     if (!d)
         return E_NOMEM;
     d->session = session;
+    d->trace = trace;
+    d->origin_ns = origin_ns;
     pthread_mutex_init(&d->lock, NULL);
     sigset_t all, before;
     sigfillset(&all); /* signals are the recorder's affair */
@@ -152,6 +174,11 @@ void drain_stop(struct drain *d)
     atomic_store(&d->stop, true);
     pthread_join(d->thread, NULL);
     d->started = false;
+}
+
+bool drain_wants_flush(const struct drain *d)
+{
+    return atomic_load_explicit(&d->held_bytes, memory_order_relaxed) > WANTS_BYTES;
 }
 
 uint64_t drain_cpu_ns(const struct drain *d)
@@ -190,6 +217,8 @@ struct carry {
     struct procs *procs;
     double ns_per_tick;
     VEC(uint32_t) path; /* for stack_of() */
+    bool blocks;        /* open blocks are ended: so much was not flushed for half a second */
+    bool last;          /* nothing comes after this: a name that is not there will never be */
 };
 
 /* The source of a code object is wanted as the sampler wants it. A process that came and went was
@@ -373,12 +402,128 @@ static void carry_lines(struct carry *c, struct feed *f)
     t->changed.len = kept;
 }
 
+/* The id of a function, by its number in the session. False: its definition has not come yet. */
+static bool translate(struct carry *c, uint32_t *code)
+{
+    struct drain *d = c->d;
+    if (*code == EVENTS_WAITING_CODE) {
+        static const char name[] = "<waiting for pyrometer>";
+        struct record_code special = {
+            .name = format_writer_string(c->shared->writer, name, sizeof name - 1),
+            .flags = RECORD_CODE_SPECIAL};
+        if (!d->waiting_code)
+            d->waiting_code = format_writer_code(c->shared->writer, &special);
+        *code = d->waiting_code;
+        return true;
+    }
+    uint32_t id = *code < d->file_code.len ? d->file_code.data[*code] : 0;
+    if (!id && !c->last)
+        return false;
+    *code = id;
+    return true;
+}
+
+/* All functions of a block and its summaries, or none. */
+static bool translate_block(struct carry *c, struct events_done *done)
+{
+    for (uint32_t i = 0; i < done->block.code_count; i++) {
+        uint32_t code = done->block.codes[i];
+        if (!translate(c, &code))
+            return false;
+    }
+    for (uint32_t i = 0; i < done->block.code_count; i++)
+        translate(c, &done->block.codes[i]);
+    /* summaries of several blocks name functions of earlier ones, which have been carried before */
+    for (unsigned i = 0; i < done->summary_count; i++) {
+        const struct lod *l = &done->summary[i].boxes;
+        for (uint32_t d = 0; d < l->used; d++)
+            for (size_t k = 0; k < l->rows.data[d].boxes.len; k++)
+                if (!translate(c, &l->rows.data[d].boxes.data[k].code))
+                    l->rows.data[d].boxes.data[k].code = RECORD_CODE_UNKNOWN;
+    }
+    return true;
+}
+
+static void carry_events(struct carry *c, struct feed *f)
+{
+    struct events *e = f->events;
+    uint64_t *v = c->shared->stats->value;
+    size_t held = e->done_bytes;
+    if (c->blocks)
+        events_finish_block(e, f->closed || c->last);
+    atomic_fetch_add(&c->d->held_bytes, e->done_bytes - held);
+    v[RECORD_STAT_EVENTS_TRACED] += e->traced;
+    v[RECORD_STAT_EVENTS_LEFT_OUT] += e->left_out;
+    v[RECORD_STAT_EVENTS_TOO_DEEP] += e->too_deep;
+    e->traced = e->left_out = e->too_deep = 0;
+    size_t n = 0, bytes = 0;
+    for (; n < e->done.len; n++) {
+        struct events_done *done = e->done.data[n];
+        bool behind = format_writer_backlog(c->shared->writer) > MAX_BACKLOG_BYTES && !c->last;
+        if (behind || !translate_block(c, done))
+            break;
+        format_writer_events(c->shared->writer, f->thread, &done->block);
+        for (unsigned i = 0; i < done->summary_count; i++) {
+            done->summary[i].head.thread = f->thread;
+            if (!done->summary[i].boxes.failed)
+                format_writer_summary(c->shared->writer, &done->summary[i].head,
+                                      &done->summary[i].boxes);
+        }
+        bytes += done->block.symbols.len + done->block.times.len + done->block.open.len;
+        events_done_free(done);
+    }
+    if (n)
+        memmove(e->done.data, e->done.data + n, (e->done.len - n) * sizeof *e->done.data);
+    e->done.len -= n;
+    e->done_bytes -= bytes;
+    atomic_fetch_sub(&c->d->held_bytes, bytes);
+}
+
+static void carry_mark(struct carry *c, const struct feed *f, const struct feed_mark *m)
+{
+    struct format_writer *w = c->shared->writer;
+    uint32_t name = format_writer_string(w, m->text, m->len);
+    if (m->kind == RING_EXT_COUNTER) {
+        struct record_counter counter = {f->thread, name, m->begin_ns, m->value};
+        format_writer_counter(w, &counter);
+        return;
+    }
+    struct record_mark mark = {.thread = f->thread,
+                               .kind = m->kind == RING_EXT_MARK       ? RECORD_MARK_MOMENT
+                                       : m->kind == RING_EXT_SPAN_END ? RECORD_MARK_SPAN
+                                                                      : RECORD_MARK_OPEN,
+                               .name = name,
+                               .start_ns = m->begin_ns,
+                               .duration_ns = m->end_ns - m->begin_ns};
+    format_writer_mark(w, &mark);
+}
+
+static void carry_marks(struct carry *c, struct feed *f)
+{
+    if (f->closed || c->last) /* spans that will not end any more */
+        while (f->spans.len) {
+            struct feed_mark *m = vec_push(&f->marks);
+            if (!m)
+                break;
+            *m = f->spans.data[--f->spans.len];
+            m->end_ns = f->events ? max_u64(m->begin_ns, f->events->last_ns) : m->begin_ns;
+        }
+    for (size_t i = 0; i < f->marks.len; i++) {
+        carry_mark(c, f, &f->marks.data[i]);
+        feed_mark_release(&f->marks.data[i]);
+    }
+    f->marks.len = 0;
+}
+
 static void carry_feed(struct carry *c, struct feed *f)
 {
     meet_thread(c, f);
     carry_calibration(c, f);
+    carry_marks(c, f);
     carry_calls(c, f);
     carry_lines(c, f);
+    if (f->events)
+        carry_events(c, f);
     uint64_t *v = c->shared->stats->value;
     v[RECORD_STAT_EVENTS] += f->records;
     v[RECORD_STAT_EVENTS_DAMAGED] += f->nonsense;
@@ -393,8 +538,15 @@ static void carry_feed(struct carry *c, struct feed *f)
 
 void drain_flush(struct drain *d, struct target_shared *shared, struct procs *procs)
 {
-    struct carry c = {
-        .d = d, .shared = shared, .procs = procs, .ns_per_tick = session_ns_per_tick(d->session)};
+    struct carry c = {.d = d,
+                      .shared = shared,
+                      .procs = procs,
+                      .ns_per_tick = session_ns_per_tick(d->session),
+                      .last = !d->started};
+    uint64_t now = clock_mono_ns(), age = now - d->origin_ns;
+    c.blocks = c.last || now - d->blocks_ns > min_u64(BLOCKS_NS, age / 5);
+    if (c.blocks)
+        d->blocks_ns = now;
     pthread_mutex_lock(&d->lock);
     carry_codes(&c);
     pthread_mutex_unlock(&d->lock);
@@ -413,8 +565,10 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
     for (size_t i = 0; i < d->done.len; i++) {
         struct feed *f = d->done.data[i];
         carry_feed(&c, f);
-        if ((f->tree.changed.len || f->lines.changed.len) && d->started)
-            d->done.data[kept++] = f; /* a definition is still in somebody else's ring */
+        bool more =
+            f->tree.changed.len || f->lines.changed.len || (f->events && f->events->done.len);
+        if (more && !c.last) /* names are still to come, or the writer is behind */
+            d->done.data[kept++] = f;
         else
             feed_free(f);
     }

@@ -7,14 +7,20 @@
 #ifndef PYROMETER_RECORD_DRAIN_H
 #define PYROMETER_RECORD_DRAIN_H
 
+#include "record/events.h"
 #include "record/procs.h"
 #include "record/session.h"
 #include "record/target.h"
 
 struct drain;
 
-/* Starts the thread. The session stays the caller's and must outlive it. */
-int drain_new(const struct session *session, struct drain **ret);
+/* Starts the thread. The session stays the caller's and must outlive it, and so must `trace`: what is
+ * wanted of the timeline, NULL if nothing. Times count from origin_ns. */
+int drain_new(const struct session *session, const struct events_options *trace, uint64_t origin_ns,
+              struct drain **ret);
+
+/* True when so much is waiting that a flush is due. */
+bool drain_wants_flush(const struct drain *d);
 
 /* Carries all that is new into the file. */
 void drain_flush(struct drain *d, struct target_shared *shared, struct procs *procs);

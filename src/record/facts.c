@@ -71,6 +71,14 @@ void facts_write(struct format_writer *w, const struct record_options *o, const 
     format_writer_meta(w, "pyrometer", o->version);
     format_writer_meta(w, "mode", mode);
     put_instruments(w, o);
+    if (o->min_ns) {
+        snprintf(text, sizeof text, "%ju", (uintmax_t)o->min_ns);
+        format_writer_meta(w, "min_duration_ns", text);
+    }
+    if (o->max_depth) {
+        snprintf(text, sizeof text, "%u", o->max_depth);
+        format_writer_meta(w, "max_depth", text);
+    }
     put_command(w, o);
     if (getcwd(text, sizeof text))
         format_writer_meta(w, "directory", text);

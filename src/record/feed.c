@@ -1,8 +1,15 @@
 #include "record/feed.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 
-int feed_new(uint32_t slot, struct ring_header *ring, bool has_lines, struct feed **ret)
+static uint64_t start_of(const struct ring_header *ring, uint64_t origin_ns)
+{
+    return ring->start_ns > origin_ns ? ring->start_ns - origin_ns : 0;
+}
+
+int feed_new(uint32_t slot, struct ring_header *ring, bool has_lines,
+             const struct events_options *trace, uint64_t origin_ns, struct feed **ret)
 {
     struct feed *f = calloc(1, sizeof *f);
     if (!f || calltree_init(&f->tree) < 0 || linetree_init(&f->lines) < 0) {
@@ -12,6 +19,15 @@ int feed_new(uint32_t slot, struct ring_header *ring, bool has_lines, struct fee
         return E_NOMEM;
     }
     f->has_lines = has_lines;
+    if (trace) {
+        f->events = malloc(sizeof *f->events);
+        if (!f->events) {
+            feed_free(f);
+            return E_NOMEM;
+        }
+        events_init(f->events, trace, start_of(ring, origin_ns));
+    }
+    f->origin_ns = origin_ns;
     f->slot = slot;
     f->ring = ring;
     f->words = (const uint64_t *)((const char *)ring + RING_HEADER_BYTES);
@@ -35,6 +51,15 @@ void feed_free(struct feed *f)
         return;
     calltree_release(&f->tree);
     linetree_release(&f->lines);
+    for (size_t i = 0; i < f->marks.len; i++)
+        feed_mark_release(&f->marks.data[i]);
+    for (size_t i = 0; i < f->spans.len; i++)
+        feed_mark_release(&f->spans.data[i]);
+    vec_release(&f->marks);
+    vec_release(&f->spans);
+    if (f->events)
+        events_release(f->events);
+    free(f->events);
     free(f);
 }
 
@@ -100,18 +125,87 @@ static void take_code(struct feed *f, struct feed_codes *codes, uint64_t first, 
     }
 }
 
-/* What runs now follows. */
-static void restart(struct feed *f)
+/* A tick as ns after the origin; the future is a lie. */
+static inline uint64_t ns_of(const struct feed *f, const struct session_clock *clock, uint64_t tick)
+{
+    double ago = (double)(int64_t)(clock->tick - tick) * clock->ns_per_tick;
+    uint64_t now = clock->ns - f->origin_ns;
+    if (unlikely(ago < -(double)NS_PER_MS || ago > (double)now))
+        return ago < 0 ? now : 0;
+    return (uint64_t)((double)now - ago);
+}
+
+/* So many wait at most; a program that marks more between two flushes is told it lost some. */
+enum { MAX_MARKS = 1 << 18, MAX_SPANS = 1 << 12 };
+
+void feed_mark_release(struct feed_mark *m)
+{
+    free(m->text);
+}
+
+/* A text to the end of the payload, whose last word may be filled up with zeros. */
+static void take_text(struct feed *f, uint64_t first, size_t at, size_t bytes,
+                      struct feed_mark *ret)
+{
+    size_t len = bytes > at ? bytes - at : 0;
+    ret->text = copy_text(f, first, &at, (uint32_t)len);
+    while (ret->text && len && !ret->text[len - 1])
+        len--;
+    ret->len = ret->text ? (uint32_t)len : 0;
+}
+
+static void end_span(struct feed *f, uint64_t ns)
+{
+    struct feed_mark *m = f->spans.len && f->marks.len < MAX_MARKS ? vec_push(&f->marks) : NULL;
+    if (!m) {
+        f->nonsense++;
+        return;
+    }
+    *m = f->spans.data[--f->spans.len];
+    m->kind = RING_EXT_SPAN_END;
+    m->end_ns = ns;
+}
+
+static void take_mark(struct feed *f, const struct session_clock *clock, enum ring_ext kind,
+                      uint64_t first, size_t bytes)
+{
+    uint64_t ns = ns_of(f, clock, f->tick);
+    if (kind == RING_EXT_SPAN_END) {
+        end_span(f, ns);
+        return;
+    }
+    bool is_span = kind == RING_EXT_SPAN_BEGIN;
+    struct feed_mark *m = NULL;
+    if (is_span && f->spans.len < MAX_SPANS)
+        m = vec_push(&f->spans);
+    else if (!is_span && f->marks.len < MAX_MARKS)
+        m = vec_push(&f->marks);
+    if (!m) {
+        f->nonsense++;
+        return;
+    }
+    *m = (struct feed_mark){.kind = kind, .begin_ns = ns, .end_ns = ns};
+    size_t at = kind == RING_EXT_COUNTER ? sizeof m->value : 0;
+    if (at && bytes >= at)
+        copy_payload(f, first, 0, &m->value, sizeof m->value);
+    take_text(f, first, at, bytes, m);
+}
+
+/* What runs now follows; what ran before has ended unseen, or will be told to go on. */
+static void restart(struct feed *f, uint64_t ns)
 {
     f->tree.stack.len = 1;
     f->tree.skipped = 0;
     if (f->has_lines)
         linetree_finish(&f->lines);
+    struct events *e = f->events;
+    for (size_t n = e ? e->stack.len : 0; n > 0; n--)
+        events_end(e, e->stack.data[n - 1].code, RECORD_EVENT_LOST, ns);
 }
 
 /* An extended record of `words` words behind its head at `first`. */
-static void take_ext(struct feed *f, struct feed_codes *codes, enum ring_ext kind, uint64_t first,
-                     uint32_t words)
+static void take_ext(struct feed *f, struct feed_codes *codes, const struct session_clock *clock,
+                     enum ring_ext kind, uint64_t first, uint32_t words)
 {
     switch (kind) {
     case RING_EXT_CODE:
@@ -127,7 +221,7 @@ static void take_ext(struct feed *f, struct feed_codes *codes, enum ring_ext kin
             f->paused_ticks += f->tick - f->paused_at;
         f->paused_at = 0;
         if (!f->ignoring)
-            restart(f);
+            restart(f, ns_of(f, clock, f->tick));
         f->ignoring = false;
         break;
     case RING_EXT_CALIBRATION:
@@ -135,6 +229,12 @@ static void take_ext(struct feed *f, struct feed_codes *codes, enum ring_ext kin
             copy_payload(f, first, 0, &f->calibration, sizeof f->calibration);
             f->has_calibration = true;
         }
+        break;
+    case RING_EXT_MARK:
+    case RING_EXT_COUNTER:
+    case RING_EXT_SPAN_BEGIN:
+    case RING_EXT_SPAN_END:
+        take_mark(f, clock, kind, first, (size_t)words * 8);
         break;
     default: /* for instruments that this recording does not have */
         break;
@@ -180,12 +280,58 @@ static inline void leave(struct feed *f, uint32_t code)
         linetree_leave(&f->lines, code);
 }
 
+/* Waits shorter than this are of no interest to anybody. */
+#define WAIT_SHOWN_NS (10 * NS_PER_US)
+
+static void trace_wait(struct feed *f, const struct session_clock *clock, uint64_t ticks)
+{
+    uint64_t end = ns_of(f, clock, f->tick), begin = ns_of(f, clock, f->tick - ticks);
+    if (begin + WAIT_SHOWN_NS > end)
+        return;
+    events_begin(f->events, EVENTS_WAITING_CODE, RECORD_EVENT_BEGIN, begin);
+    events_end(f->events, EVENTS_WAITING_CODE, RECORD_EVENT_RETURN, end);
+}
+
+/* The same record again, for the timeline. */
+static inline void trace(struct feed *f, const struct session_clock *clock, enum ring_kind kind,
+                         uint32_t value)
+{
+    struct events *e = f->events;
+    uint64_t ns = ns_of(f, clock, f->tick);
+    switch (kind) {
+    case RING_ENTER:
+    case RING_C_ENTER:
+        events_begin(e, value, RECORD_EVENT_BEGIN, ns);
+        break;
+    case RING_RESUME:
+        events_begin(e, value, RECORD_EVENT_RESUME, ns);
+        break;
+    case RING_LEAVE:
+    case RING_C_LEAVE:
+        events_end(e, value, RECORD_EVENT_RETURN, ns);
+        break;
+    case RING_UNWIND:
+    case RING_C_RAISE:
+        events_end(e, value, RECORD_EVENT_RAISE, ns);
+        break;
+    case RING_SUSPEND:
+        events_end(e, value, RECORD_EVENT_SUSPEND, ns);
+        break;
+    case RING_OPEN:
+        events_open(e, value, ns);
+        break;
+    default:
+        break;
+    }
+}
+
 uint64_t feed_waiting(const struct feed *f)
 {
     return atomic_load_explicit(&f->ring->head, memory_order_acquire) - f->tail;
 }
 
-int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most)
+int64_t feed_take(struct feed *f, struct feed_codes *codes, const struct session_clock *clock,
+                  uint64_t most)
 {
     struct calltree *t = &f->tree;
     uint64_t waiting = feed_waiting(f), begin = f->tail;
@@ -240,6 +386,8 @@ int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most)
             ticks |= (uint64_t)value << 32;
             f->tick += ticks;
             f->waited_ticks += ticks;
+            if (f->events)
+                trace_wait(f, clock, ticks);
             break;
         case RING_FRAME:
             take_frame(f, (uint64_t)value << 32 | ticks);
@@ -248,7 +396,7 @@ int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most)
             uint32_t words = value >> 8;
             if (words > end - at)
                 return E_CORRUPT;
-            take_ext(f, codes, value & 0xff, at, words);
+            take_ext(f, codes, clock, value & 0xff, at, words);
             at += words;
             break;
         }
@@ -256,6 +404,8 @@ int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most)
             f->nonsense++;
             break;
         }
+        if (f->events)
+            trace(f, clock, kind, value);
         f->last = kind;
         f->records++;
     }

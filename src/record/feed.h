@@ -8,7 +8,9 @@
 
 #include "format/ring.h"
 #include "record/calltree.h"
+#include "record/events.h"
 #include "record/linetree.h"
+#include "record/session.h"
 
 /* A code's definition as it came; texts owned. */
 struct feed_code {
@@ -24,12 +26,22 @@ struct feed_codes {
 };
 void feed_code_release(struct feed_code *c);
 
+/* What the program said: a mark, a span or a counter; text owned. */
+struct feed_mark {
+    enum ring_ext kind; /* RING_EXT_MARK, _COUNTER, _SPAN_BEGIN: still open, _SPAN_END: ended */
+    uint64_t begin_ns, end_ns;
+    double value;
+    char *text;
+    uint32_t len;
+};
+
 struct feed {
     uint32_t slot;
     struct ring_header *ring; /* mapped */
     const uint64_t *words;
     uint64_t tail;
     uint64_t tick; /* the clock, at the last record */
+    uint64_t origin_ns;
     /* copied from the header when it was met: the program can change it afterwards */
     uint32_t pid, parent_pid, tid;
     uint64_t ident, start_ns;
@@ -38,13 +50,16 @@ struct feed {
     struct calltree tree;
     bool has_lines; /* they are counted */
     struct linetree lines;
-    uint32_t entered; /* node of the last ENTER, for the RING_FRAME that may follow */
+    struct events *events; /* the timeline; NULL: not wanted */
+    uint32_t entered;      /* node of the last ENTER, for the RING_FRAME that may follow */
     enum ring_kind last;
     uint64_t paused_at; /* tick; 0: it is being traced */
     uint64_t paused_ticks, waited_ticks;
     uint64_t records, nonsense;
     uint64_t lost, room_ticks; /* as the header says: records dropped, time waited for room */
     uint64_t lost_carried, room_carried;
+    VEC(struct feed_mark) marks; /* to be carried into the file, then emptied */
+    VEC(struct feed_mark) spans; /* open, outermost first */
     struct ring_calibration calibration;
     bool has_calibration;
     bool ignoring; /* the guest measures itself */
@@ -54,12 +69,17 @@ struct feed {
     uint32_t process;
 };
 
-/* Takes over the mapped ring. */
-int feed_new(uint32_t slot, struct ring_header *ring, bool has_lines, struct feed **ret);
+/* Takes over the mapped ring. `trace` (NULL: none) says what of the timeline is wanted; times count
+ * from `origin_ns`. */
+int feed_new(uint32_t slot, struct ring_header *ring, bool has_lines,
+             const struct events_options *trace, uint64_t origin_ns, struct feed **ret);
 void feed_free(struct feed *f);
+void feed_mark_release(struct feed_mark *m);
 
-/* Decodes what there is, at most `most` words. Returns how many there were, or E_CORRUPT. */
-int64_t feed_take(struct feed *f, struct feed_codes *codes, uint64_t most);
+/* Decodes what there is, at most `most` words, by the clock as it stands. Returns how many there were,
+ * or E_CORRUPT. */
+int64_t feed_take(struct feed *f, struct feed_codes *codes, const struct session_clock *clock,
+                  uint64_t most);
 
 /* How much of the ring is waiting. */
 uint64_t feed_waiting(const struct feed *f);

@@ -20,6 +20,8 @@ struct record_options {
     uint8_t run_id[16];
     uint32_t instruments;  /* enum ring_instrument: what is asked of guests; 0: nobody is sent in */
     const char *selection; /* whose lines: as ring_session has it; NULL: everybody's */
+    uint64_t min_ns;       /* the timeline leaves out calls shorter than this, */
+    uint32_t max_depth;    /* and those that are deeper; 0: none */
     bool sample;           /* take stacks from outside, `hz` times a second */
     double hz;
     double seconds;       /* stop recording after this; 0: to the end */

@@ -32,6 +32,7 @@ struct recorder {
     struct procs *procs;
     struct session session; /* with the guests; none: fd < 0 */
     struct drain *drain;
+    struct events_options trace;
     struct record_stats stats;
     struct record_result result;
     pid_t root;
@@ -155,7 +156,8 @@ static void tick(struct recorder *r, uint64_t now)
     procs_tick(r->procs, now);
     /* soon at first, so that a short run or a small disk keeps something */
     uint64_t interval = min_u64(FLUSH_NS, max_u64(FIRST_FLUSH_NS, (now - r->start_ns) / 4));
-    if (now - r->flush_ns >= interval || format_writer_wants_flush(r->writer))
+    if (now - r->flush_ns >= interval || format_writer_wants_flush(r->writer) ||
+        (r->drain && drain_wants_flush(r->drain)))
         flush(r, now);
 }
 
@@ -187,6 +189,10 @@ static void record_loop(struct recorder *r)
 /* After the time is up, or the disk full: the program goes on, and its exit status is still owed. */
 static void wait_for_child(struct recorder *r)
 {
+    if (r->drain && !r->done) {
+        atomic_store(&r->session.shared->stop, 1); /* the guests take themselves out */
+        drain_stop(r->drain);
+    }
     while (!r->done)
         wait_until(r, clock_mono_ns() + MAX_SLEEP_NS);
 }
@@ -214,6 +220,7 @@ static int begin(struct recorder *r, const struct record_options *o, const char 
         .unsafe = o->unsafe_no_check,
     };
     r->shared.max_gap_ns = max_u64(MAX_GAP_NS, 20 * r->shared.period_ns);
+    r->trace = (struct events_options){.min_ns = o->min_ns, .max_depth = o->max_depth};
     r->stats.value[RECORD_STAT_RATE_MILLIHERTZ] = (uint64_t)llround(o->hz * 1000);
     rc = target_shared_init(&r->shared);
     if (rc == 0)
@@ -221,7 +228,8 @@ static int begin(struct recorder *r, const struct record_options *o, const char 
     if (rc == 0)
         rc = procs_new(&r->shared, r->child, &r->procs);
     if (rc == 0 && o->instruments)
-        rc = drain_new(&r->session, &r->drain);
+        rc = drain_new(&r->session, o->instruments & RING_TRACE ? &r->trace : NULL, r->start_ns,
+                       &r->drain);
     return rc;
 }
 

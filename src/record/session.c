@@ -80,13 +80,18 @@ static void both(const struct session *s, uint64_t *ret_tick, uint64_t *ret_ns)
     }
 }
 
+struct session_clock session_clock_now(const struct session *s)
+{
+    struct session_clock c = {.ns_per_tick = 1};
+    both(s, &c.tick, &c.ns);
+    if (s->shared->clock == RING_CLOCK_TSC && c.tick > s->start_tick)
+        c.ns_per_tick = (double)(c.ns - s->start_ns) / (double)(c.tick - s->start_tick);
+    return c;
+}
+
 double session_ns_per_tick(const struct session *s)
 {
-    if (s->shared->clock != RING_CLOCK_TSC)
-        return 1;
-    uint64_t at = 0, ns = 0;
-    both(s, &at, &ns);
-    return at > s->start_tick ? (double)(ns - s->start_ns) / (double)(at - s->start_tick) : 1;
+    return session_clock_now(s).ns_per_tick;
 }
 
 static int prepare(struct session *s, uint32_t instruments, const char *selection)

@@ -32,6 +32,14 @@ double session_ns_per_tick(const struct session *s);
 /* The present, in ticks. */
 uint64_t session_tick(const struct session *s);
 
+/* A moment on both clocks, and the pace between them: ns = clock.ns + (tick - clock.tick) * pace. Good to
+ * some 50 ns for ticks of the near past. */
+struct session_clock {
+    uint64_t tick, ns; /* CLOCK_MONOTONIC */
+    double ns_per_tick;
+};
+struct session_clock session_clock_now(const struct session *s);
+
 /* Maps a slot; NULL if that fails. */
 struct ring_header *session_map_slot(const struct session *s, uint32_t slot);
 void session_unmap_slot(struct ring_header *h);

@@ -18,5 +18,8 @@ extern const struct view_asset VIEW_ASSET_FLAME_SVG_CSS;
 extern const struct view_asset VIEW_ASSET_FLAME_SVG_JS;
 extern const struct view_asset VIEW_ASSET_GRAPH_SVG_CSS;
 extern const struct view_asset VIEW_ASSET_GRAPH_SVG_JS;
+extern const struct view_asset VIEW_ASSET_TIMELINE_HTML;
+extern const struct view_asset VIEW_ASSET_TIMELINE_CSS;
+extern const struct view_asset VIEW_ASSET_TIMELINE_JS;
 
 #endif

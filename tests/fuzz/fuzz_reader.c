@@ -90,7 +90,53 @@ static int on_source(void *ctx, const struct record_source *s)
     return 0;
 }
 
+static int on_events(void *ctx, const struct record_events *block,
+                     const struct record_event *events, size_t n)
+{
+    (void)ctx;
+    static size_t depth; /* of the stack, as the events have it */
+    if (!n)
+        depth = block->open_count;
+    require(block->start_ns <= block->end_ns);
+    for (size_t i = 0; i < n; i++) {
+        bool ends = events[i].kind <= RECORD_EVENT_LOST;
+        require(events[i].depth == (ends ? depth - 1 : depth));
+        require(events[i].time_ns >= block->start_ns && events[i].time_ns <= block->end_ns);
+        require(events[i].begin_ns <= events[i].time_ns && events[i].code < FORMAT_MAX_IDS);
+        depth = ends ? depth - 1 : depth + 1;
+    }
+    return 0;
+}
+
+static int on_summary(void *ctx, const struct record_summary *s)
+{
+    (void)ctx;
+    require(s->start_ns <= s->end_ns && s->shift < 64);
+    return 0;
+}
+
+static int on_box(void *ctx, const struct record_summary *s, uint32_t depth,
+                  const struct record_box *b)
+{
+    (void)ctx;
+    require(depth < s->rows && b->begin_ns >= s->start_ns && b->end_ns <= s->end_ns);
+    require(b->begin_ns <= b->end_ns && b->covered_ns <= b->end_ns - b->begin_ns);
+    require(b->longest_ns <= b->covered_ns && b->code < FORMAT_MAX_IDS);
+    return 0;
+}
+
+static int on_place(void *ctx, const struct record_place *p)
+{
+    (void)ctx;
+    require(p->start_ns <= p->end_ns && p->thread < FORMAT_MAX_IDS);
+    return 0;
+}
+
 static const struct format_visitor visitor = {
+    .events = on_events,
+    .summary = on_summary,
+    .box = on_box,
+    .place = on_place,
     .source = on_source,
     .meta = on_meta,
     .string = on_string,

@@ -80,13 +80,15 @@ static void test_coroutines(void **state ATTR_UNUSED)
     calltree_release(&t);
 }
 
+static const struct session_clock NOW = {.tick = 1, .ns = 1, .ns_per_tick = 1};
+
 /* A ring in plain memory. */
 static struct feed *new_feed(struct ring_header **ret_ring)
 {
     struct feed *f = NULL;
     struct ring_header *ring = calloc(1, RING_SLOT_BYTES);
     assert_non_null(ring);
-    assert_int_equal(feed_new(0, ring, true, &f), 0);
+    assert_int_equal(feed_new(0, ring, true, NULL, 0, &f), 0);
     *ret_ring = ring;
     return f;
 }
@@ -112,7 +114,7 @@ static void test_hostile_words(void **state ATTR_UNUSED)
         if ((word & 15) == RING_EXT && i % 3)
             word &= ~(uint64_t)0xfffff000u; /* a payload that may fit */
         put(ring, word);
-        if (i % 1000 == 999 && feed_take(f, &codes, UINT64_MAX) < 0)
+        if (i % 1000 == 999 && feed_take(f, &codes, &NOW, UINT64_MAX) < 0)
             break; /* given up: a length past the head */
     }
     for (size_t i = 0; i < codes.fresh.len; i++)
@@ -128,9 +130,9 @@ static void test_nonsense_head(void **state ATTR_UNUSED)
     struct ring_header *ring;
     struct feed *f = new_feed(&ring);
     atomic_store(&ring->head, (uint64_t)RING_WORDS + 1);
-    assert_int_equal(feed_take(f, &codes, UINT64_MAX), E_CORRUPT);
+    assert_int_equal(feed_take(f, &codes, &NOW, UINT64_MAX), E_CORRUPT);
     atomic_store(&ring->head, UINT64_MAX);
-    assert_int_equal(feed_take(f, &codes, UINT64_MAX), E_CORRUPT);
+    assert_int_equal(feed_take(f, &codes, &NOW, UINT64_MAX), E_CORRUPT);
     feed_free(f);
     free(ring);
 }
@@ -144,7 +146,7 @@ static void test_long_pauses(void **state ATTR_UNUSED)
     put(ring, ring_word(RING_TIME, 2, 7)); /* 2 << 32 | 7 ticks */
     put(ring, ring_word(RING_WAIT, 1, 0)); /* not the program's */
     put(ring, ring_word(RING_LEAVE, 5, 4));
-    assert_int_equal(feed_take(f, &codes, UINT64_MAX), 4);
+    assert_int_equal(feed_take(f, &codes, &NOW, UINT64_MAX), 4);
     assert_int_equal(node_of(&f->tree, 0, 5)->self, (2ull << 32) + 7 + 4);
     assert_int_equal(f->waited_ticks, 1ull << 32);
     feed_free(f);

@@ -66,7 +66,7 @@ static void rig_up(struct rig *r)
     assert_int_equal(format_writer_open(path, &options, &r->shared.writer), 0);
     assert_int_equal(target_shared_init(&r->shared), 0);
     assert_int_equal(procs_new(&r->shared, false, &r->procs), 0);
-    assert_int_equal(drain_new(&r->session, &r->drain), 0);
+    assert_int_equal(drain_new(&r->session, NULL, 0, &r->drain), 0);
     session_export(&r->session);
     unsetenv("LD_PRELOAD");
     py.PyThread_get_thread_ident = ident;

@@ -1,0 +1,39 @@
+/* What the program says of itself: the functions that python/pyrometer calls through ctypes, with the
+ * GIL held. They are the only ones that the library exports but for those it interposes. */
+#include "agent/guest.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED void pyrometer_agent_mark(const char *text, size_t len);
+EXPORTED void pyrometer_agent_counter(const char *text, size_t len, double value);
+EXPORTED void pyrometer_agent_span_begin(const char *text, size_t len);
+EXPORTED void pyrometer_agent_span_end(void);
+
+static void emit(enum ring_ext kind, const void *head, size_t head_len, const char *text,
+                 size_t len)
+{
+    const struct guest_piece pieces[] = {{head, head_len},
+                                         {text, len < RING_MAX_TEXT ? len : RING_MAX_TEXT}};
+    if (guest.on)
+        guest_emit_ext(kind, pieces, 2);
+}
+
+void pyrometer_agent_mark(const char *text, size_t len)
+{
+    emit(RING_EXT_MARK, "", 0, text, len);
+}
+
+void pyrometer_agent_counter(const char *text, size_t len, double value)
+{
+    emit(RING_EXT_COUNTER, &value, sizeof value, text, len);
+}
+
+void pyrometer_agent_span_begin(const char *text, size_t len)
+{
+    emit(RING_EXT_SPAN_BEGIN, "", 0, text, len);
+}
+
+void pyrometer_agent_span_end(void)
+{
+    emit(RING_EXT_SPAN_END, "", 0, "", 0);
+}

@@ -1,0 +1,89 @@
+/* The timeline of one thread on its way into the file: encodes begins and ends into blocks
+ * (format/events.h) and summarises them (format/lod.h). Inside src/record; under drain.c's lock.
+ *
+ * `stack` holds the calls that run. The first `written` of them stand in the file, or will; those above
+ * are held back until they have lasted long enough to be wanted. A call that is long enough has
+ * ancestors that are, so what is held back is always the top of the stack, and everything that was
+ * written happened before it began: the stream stays in the order of time.
+ *
+ * Function numbers are the session's. The recorder translates them when it carries a finished block
+ * into the file, for their definitions may come later. */
+#ifndef PYROMETER_RECORD_EVENTS_H
+#define PYROMETER_RECORD_EVENTS_H
+
+#include "base/vec.h"
+#include "format/events.h"
+#include "format/lod.h"
+
+enum {
+    EVENTS_LEVELS = 6,       /* of summaries */
+    EVENTS_FAN = 16,         /* of one level in one of the next */
+    EVENTS_CACHE = 1 << 10,  /* functions whose number is remembered */
+    EVENTS_WAITING_CODE = 0, /* stands for: the program waits for the recorder */
+};
+
+/* What is wanted; zero: everything. */
+struct events_options {
+    uint64_t min_ns;    /* shorter calls are left out */
+    uint32_t max_depth; /* so are deeper ones; 0: no limit */
+};
+
+struct events_call {
+    uint64_t begin_ns;
+    uint32_t code;
+    enum record_event_kind kind;
+};
+
+struct events_cached {
+    uint32_t code_plus_1, number;
+};
+
+/* A finished block, and the summaries that ended with it. Owned. */
+struct events_done {
+    struct events_block block;
+    struct events_summary {
+        struct record_summary head;
+        struct lod boxes;
+    } summary[EVENTS_LEVELS];
+    unsigned summary_count;
+};
+
+struct events {
+    struct events_options options;
+    VEC(struct events_call) stack;
+    size_t written;
+    uint64_t skipped; /* calls below the depth that is wanted, so that their ends are known */
+    uint64_t last_ns; /* time never goes back */
+
+    struct events_block block; /* the open one; codes are in `codes` */
+    VEC(uint32_t) codes;
+    size_t full; /* bytes at which it is */
+    struct events_cached cache[EVENTS_CACHE];
+
+    struct lod lod[EVENTS_LEVELS];
+    struct events_level {
+        uint64_t start_ns, events;
+        unsigned children;
+    } level[EVENTS_LEVELS];
+
+    VEC(struct events_done *) done; /* to be carried into the file, oldest first */
+    size_t done_bytes;
+    uint64_t traced, left_out, too_deep; /* since the last taking */
+    bool failed;                         /* out of memory: what follows is not kept */
+};
+
+void events_init(struct events *e, const struct events_options *options, uint64_t start_ns);
+void events_release(struct events *e);
+
+void events_begin(struct events *e, uint32_t code, enum record_event_kind kind, uint64_t ns);
+void events_end(struct events *e, uint32_t code, enum record_event_kind kind, uint64_t ns);
+
+/* A call that had begun when tracing did. */
+void events_open(struct events *e, uint32_t code, uint64_t ns);
+
+/* Ends the open block, if there is anything in it; with `last`, all summaries too. */
+void events_finish_block(struct events *e, bool last);
+
+void events_done_free(struct events_done *d);
+
+#endif

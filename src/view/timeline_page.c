@@ -1,0 +1,206 @@
+/* The timeline as a picture and as a page. Both have a lane for each thread and a row for each depth. The
+ * page holds the JSON and draws it on a canvas; its policy lets no other script run, and names in it are
+ * only ever text. */
+#include "view/timeline.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "view/assets.h"
+#include "view/flame_text.h"
+#include "view/run.h"
+#include "view/text.h"
+#include "view/units.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+enum {
+    WIDTH = 1600,
+    ROW = 16,
+    LANE_HEAD = 22,
+    TOP = 48,
+    MARGIN = 10,
+    MAX_ROWS = 120,      /* of a thread in a picture */
+    MAX_PICTURE = 60000, /* boxes: more than any viewer likes */
+    LETTER = 7,          /* width of one, roughly */
+    LABEL_MIN = 3 * LETTER,
+};
+
+static int finish(FILE *out)
+{
+    if (fflush(out) != 0 || ferror(out))
+        return errno ? err_from_errno(errno) : E_IO;
+    return 0;
+}
+
+/* Other people's text between tags, at most `width` columns of it. */
+static void put_text(FILE *out, struct profile_string text, size_t width)
+{
+    struct buf safe, fitted;
+    buf_init(&safe, 1 << 20);
+    buf_init(&fitted, 1 << 20);
+    view_text_escape(&safe, text.text, min_u64(text.len, 4096));
+    view_text_fit(&fitted, (const char *)safe.data, safe.len, width, VIEW_CUT_MIDDLE);
+    flame_put_markup(out, buf_cstr(&fitted));
+    buf_release(&safe);
+    buf_release(&fitted);
+}
+
+/* --- the picture --- */
+
+struct drawing {
+    const struct analysis_timeline *t;
+    const struct profile_tables *tables;
+    FILE *out;
+    double per_ns; /* x of a ns */
+    size_t drawn, left_out;
+};
+
+static double x_of(const struct drawing *d, uint64_t ns)
+{
+    return MARGIN + (double)(ns - d->t->from_ns) * d->per_ns;
+}
+
+static void draw_box(struct drawing *d, const struct record_box *b, unsigned y)
+{
+    double x = x_of(d, b->begin_ns), width = x_of(d, b->end_ns) - x;
+    double shown = width < 0.5 ? 0.5 : width;
+    if (d->drawn >= MAX_PICTURE) {
+        d->left_out++;
+        return;
+    }
+    d->drawn++;
+    double span = (double)(b->end_ns - b->begin_ns);
+    double opacity = b->calls > 1 && span > 0 ? 0.35 + 0.65 * (double)b->covered_ns / span : 1;
+    fprintf(d->out,
+            "<rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" "
+            "fill=\"hsl(%u,60%%,70%%)\" fill-opacity=\"%.2f\"><title>",
+            x, y, shown, ROW - 1, view_timeline_hue(d->tables, b->code), opacity);
+    struct profile_string name = view_timeline_name(d->tables, b->code);
+    put_text(d->out, name, 120);
+    struct view_units_text length = view_units_seconds(span / (double)NS_PER_SEC);
+    if (b->calls > 1)
+        fprintf(d->out, " and others: %u calls in %s", b->calls, length.text);
+    else
+        fprintf(d->out, ": %s", length.text);
+    fprintf(d->out, " at %.6f s</title></rect>\n", (double)b->begin_ns / (double)NS_PER_SEC);
+    if (width < LABEL_MIN || b->calls > 1)
+        return;
+    fprintf(d->out, "<text x=\"%.2f\" y=\"%u\">", x + 3, y + ROW - 5);
+    put_text(d->out, name, (size_t)(width / LETTER));
+    fputs("</text>\n", d->out);
+}
+
+static unsigned draw_thread(struct drawing *d, const struct analysis_timeline_thread *thread,
+                            unsigned y)
+{
+    struct buf name;
+    buf_init(&name, 1 << 20);
+    view_timeline_thread(d->tables, thread->thread, &name);
+    fprintf(d->out, "<text class=\"lane\" x=\"%d\" y=\"%u\">", MARGIN, y + LANE_HEAD - 7);
+    put_text(d->out, (struct profile_string){buf_cstr(&name), (uint32_t)name.len}, 100);
+    fputs("</text>\n", d->out);
+    buf_release(&name);
+    y += LANE_HEAD;
+    for (uint32_t row = 0; row < thread->boxes.used; row++) {
+        const struct lod_row *boxes = &thread->boxes.rows.data[row];
+        if (row >= MAX_ROWS)
+            d->left_out += boxes->boxes.len;
+        for (size_t i = 0; row < MAX_ROWS && i < boxes->boxes.len; i++)
+            draw_box(d, &boxes->boxes.data[i], y + row * ROW);
+    }
+    return y + (unsigned)min_u64(thread->boxes.used, MAX_ROWS) * ROW;
+}
+
+static void draw_head(struct drawing *d, unsigned height)
+{
+    struct buf command;
+    buf_init(&command, 1 << 20);
+    view_run_command(d->t->profile, &command);
+    fprintf(d->out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
+            "viewBox=\"0 0 %d %u\">\n<style>text{font:11px sans-serif}.lane{font-weight:bold}"
+            ".title{font-size:15px}</style>\n"
+            "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n"
+            "<text class=\"title\" x=\"%d\" y=\"20\">",
+            WIDTH, height, WIDTH, height, MARGIN);
+    put_text(d->out, (struct profile_string){buf_cstr(&command), (uint32_t)command.len}, 150);
+    fprintf(d->out, "</text>\n<text x=\"%d\" y=\"38\">%.6f s to %.6f s</text>\n", MARGIN,
+            (double)d->t->from_ns / (double)NS_PER_SEC, (double)d->t->to_ns / (double)NS_PER_SEC);
+    buf_release(&command);
+}
+
+int view_timeline_write_svg(const struct analysis_timeline *t, FILE *out)
+{
+    struct drawing d = {.t = t, .tables = profile_tables(t->profile), .out = out};
+    d.per_ns = (WIDTH - 2 * MARGIN) / (double)max_u64(1, t->to_ns - t->from_ns);
+    unsigned height = TOP + 2 * LANE_HEAD, y = TOP;
+    for (size_t i = 0; i < t->thread_count; i++)
+        height += LANE_HEAD + (unsigned)min_u64(t->thread[i].boxes.used, MAX_ROWS) * ROW;
+    errno = 0;
+    draw_head(&d, height);
+    for (size_t i = 0; i < t->thread_count; i++)
+        y = draw_thread(&d, &t->thread[i], y);
+    if (d.left_out || t->deepest_cut)
+        fprintf(
+            out,
+            "<text x=\"%d\" y=\"%u\">%zu boxes are not drawn: choose a shorter --range</text>\n",
+            MARGIN, y + LANE_HEAD, d.left_out);
+    fputs("</svg>\n", out);
+    return finish(out);
+}
+
+/* --- the page --- */
+
+/* JSON that may stand in a script element. */
+static int put_data(const struct analysis_timeline *t, FILE *out)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *memory = open_memstream(&text, &len);
+    if (!memory)
+        return E_NOMEM;
+    int r = view_timeline_json(t, memory);
+    if (fclose(memory) != 0 && r == 0)
+        r = E_NOMEM;
+    for (size_t i = 0; r == 0 && i < len; i++)
+        if (text[i] == '<')
+            fputs("\\u003c", out);
+        else
+            putc_unlocked(text[i], out);
+    free(text);
+    return r;
+}
+
+static int fill_gap(const struct analysis_timeline *t, FILE *out, const char *name, size_t len)
+{
+    if (strncmp(name, "policy", len) == 0)
+        fprintf(out,
+                "default-src &#39;none&#39;; script-src &#39;sha256-%s&#39;; style-src "
+                "&#39;sha256-%s&#39;; base-uri &#39;none&#39;; form-action &#39;none&#39;",
+                VIEW_ASSET_TIMELINE_JS.sha256, VIEW_ASSET_TIMELINE_CSS.sha256);
+    else if (strncmp(name, "style", len) == 0)
+        fwrite(VIEW_ASSET_TIMELINE_CSS.text, 1, VIEW_ASSET_TIMELINE_CSS.len, out);
+    else if (strncmp(name, "script", len) == 0)
+        fwrite(VIEW_ASSET_TIMELINE_JS.text, 1, VIEW_ASSET_TIMELINE_JS.len, out);
+    else if (strncmp(name, "data", len) == 0)
+        return put_data(t, out);
+    return 0;
+}
+
+int view_timeline_write_html(const struct analysis_timeline *t, FILE *out)
+{
+    const char *at = VIEW_ASSET_TIMELINE_HTML.text;
+    int r = 0;
+    errno = 0;
+    while (r == 0) {
+        const char *open = strstr(at, "{{"), *close = open ? strstr(open, "}}") : NULL;
+        if (!close)
+            break;
+        fwrite(at, 1, (size_t)(open - at), out);
+        r = fill_gap(t, out, open + 2, (size_t)(close - open) - 2);
+        at = close + 2;
+    }
+    fputs(at, out);
+    return r < 0 ? r : finish(out);
+}

@@ -1,0 +1,398 @@
+"""--trace: every call with its begin and end, and the same calls in the timeline and the exports."""
+import collections
+import json
+import os
+
+import pytest
+
+from harness import ROOT, pyrometer, workload
+
+FLAGS_OPEN = 3
+
+
+def record(python, mode, *options, check=0):
+    pyrometer("run", "--quiet", "--trace", *options, "-o", "trace.pyro", "--force", "--", python.path, workload("trace.py"), mode,
+              check=check)
+    return "trace.pyro"
+
+
+class Call:
+    def __init__(self, event):
+        self.name, self.begin, self.duration = event["name"], event["ts"], event["dur"]
+        self.thread = event["pid"], event["tid"]
+        self.end = event.get("args", {}).get("end")
+        self.parent = None
+
+
+def strict(text):
+    """Chrome's trace events, by the letter of the format, properly nested. Returns calls and names of threads."""
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    document = json.loads(text, parse_constant=refuse)
+    assert set(document) == {"displayTimeUnit", "otherData", "traceEvents"} and document["displayTimeUnit"] == "ns"
+    names, lanes = {}, collections.defaultdict(list)
+    for event in document["traceEvents"]:
+        assert isinstance(event["pid"], int) and isinstance(event["tid"], int) and isinstance(event["name"], str)
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name") and isinstance(event["args"]["name"], str)
+            if event["name"] == "thread_name":
+                names[event["pid"], event["tid"]] = event["args"]["name"]
+            continue
+        if event["ph"] in "ibeC":  # told by the program
+            continue
+        assert event["ph"] == "X" and set(event) <= {"ph", "cat", "name", "pid", "tid", "ts", "dur", "args"}
+        assert event["cat"] in ("python", "c") and event["ts"] >= 0 and event["dur"] >= 0
+        call = Call(event)
+        lanes[call.thread].append(call)
+    for lane in lanes.values():
+        # an event is written when it ends: what ended later and began earlier is around it
+        assert [round(1000 * (c.begin + c.duration)) for c in lane] == sorted(round(1000 * (c.begin + c.duration)) for c in lane)
+        waiting = []
+        for call in lane:
+            while waiting and waiting[-1].begin >= call.begin:
+                waiting.pop().parent = call
+            assert not waiting or round(1000 * (waiting[-1].begin + waiting[-1].duration)) <= round(1000 * call.begin)
+            waiting.append(call)
+    return [c for lane in lanes.values() for c in lane], names
+
+
+def chrome(path, *options):
+    return strict(pyrometer("export", "chrome", "--all", *options, path, check=0).stdout)
+
+
+def named(calls, name):
+    return [c for c in calls if c.name == name]
+
+
+def test_counts_are_exact(python):
+    calls, names = chrome(record(python, "count"))
+    assert len(named(calls, "leaf")) == 1000 and len(named(calls, "many")) == 1
+    many, = named(calls, "many")
+    assert all(c.parent is many for c in named(calls, "leaf"))
+    assert "MainThread" in names.values()
+
+
+def test_durations_and_order(python):
+    calls, _ = chrome(record(python, "nest"))
+    around, within = named(calls, "around"), named(calls, "within")
+    assert len(around) == 2 and len(within) == 4
+    sleeps = [c for c in calls if "sleep" in c.name]
+    assert len(sleeps) == 6
+    assert all(c.duration >= 30000 for c in within) and all(c.duration >= 80000 for c in around)
+    assert [c.parent for c in within] == [around[0], around[0], around[1], around[1]]
+    assert around[0].begin + around[0].duration <= around[1].begin
+
+
+def test_sums_agree_with_calls(python):
+    """The same recording has the sums of --calls: as many calls, and as much time."""
+    path = record(python, "nest")
+    calls, _ = chrome(path)
+    rows = json.loads(pyrometer("report", "--json", "--metric", "calls", "--limit", "1000000", "--min-percent", "0", path, check=0).stdout)["rows"]
+    counted = {row["name"]: row["self"] for row in rows}
+    for name in ("around", "within", "nest"):
+        assert len(named(calls, name)) == counted[name]
+
+
+def test_threads_have_lanes(python):
+    calls, names = chrome(record(python, "threads"))
+    per_thread = collections.Counter(c.thread for c in named(calls, "leaf"))
+    assert sorted(per_thread.values()) == [500, 500, 500]
+    assert len({c.thread for c in calls} & set(names)) >= 4
+
+
+@pytest.mark.parametrize("mode,expected", [("fork", [100, 100]), ("spawn", [100, 1000])])
+def test_processes(python, mode, expected):
+    calls, _ = chrome(record(python, mode))
+    per_process = collections.Counter(c.thread[0] for c in named(calls, "leaf"))
+    assert sorted(per_process.values()) == expected
+
+
+def test_generators_are_suspended(python):
+    calls, _ = chrome(record(python, "generator"))
+    pieces = named(calls, "numbers")
+    assert [c.end for c in pieces] == ["suspended"] * 5 + [None]
+
+
+def test_exceptions(python):
+    calls, _ = chrome(record(python, "exceptions"))
+    assert [c.end for c in named(calls, "bad")] == ["exception"] * 7
+
+
+@pytest.mark.parametrize("mode,status", [("leave", 3), ("kill", 137)])
+def test_nothing_written_is_lost(python, mode, status):
+    path = record(python, mode, check=status)
+    calls, _ = chrome(path)
+    assert len(named(calls, "leaf")) == 300
+    assert named(calls, mode)[0].end == "not seen"
+    pyrometer("verify", path, check=0)
+
+
+def test_deep(python):
+    calls, _ = chrome(record(python, "deep"))
+    assert len([c for c in calls if c.name.endswith("descend")]) == 2001
+
+
+def test_with_samples_and_calls(default_python):
+    path = record(default_python, "nest", "--sample", "--calls")
+    info = json.loads(pyrometer("info", "--json", path, check=0).stdout)
+    assert info["stats"]["samples"] > 10 and info["stats"]["events_traced"] > 10
+    assert len(named(chrome(path)[0], "within")) == 4
+
+
+def test_min_duration(default_python):
+    path = record(default_python, "nest", "--min-duration", "0.01")
+    calls, _ = chrome(path)
+    assert all(c.duration >= 10000 or c.end == "not seen" for c in calls)
+    assert len(named(calls, "within")) == 4 and len(named(calls, "around")) == 2
+    full = json.loads(pyrometer("info", "--json", record(default_python, "count"), check=0).stdout)["stats"]
+    path = record(default_python, "count", "--min-duration", "0.5")
+    calls, _ = chrome(path)
+    left = json.loads(pyrometer("info", "--json", path, check=0).stdout)["stats"]
+    assert not named(calls, "leaf")
+    assert left["events_left_out"] >= 1000 and full["events_left_out"] == 0
+
+
+def test_max_depth(default_python):
+    path = record(default_python, "count", "--max-depth", "3")
+    calls, _ = chrome(path)
+    stats = json.loads(pyrometer("info", "--json", path, check=0).stdout)["stats"]
+    assert named(calls, "many") and not named(calls, "leaf") and stats["events_left_out"] >= 1000
+
+
+def test_filters_need_trace(default_python):
+    done = pyrometer("run", "--max-depth", "3", default_python.path, "-c", "pass", check=2)
+    assert "--trace" in done.stderr
+
+
+# --- the timeline ---
+
+
+def timeline(path, *options):
+    return json.loads(pyrometer("timeline", "--json", *options, path, check=0).stdout)
+
+
+def boxes_of(view, name):
+    numbers = [i for i, f in enumerate(view["functions"]) if f["name"] == name]
+    return [b for t in view["threads"] for row in t["rows"] for b in row if b[2] in numbers]
+
+
+def check_rows(view):
+    for thread in view["threads"]:
+        for row in thread["rows"]:
+            assert all(a[1] <= b[0] for a, b in zip(row, row[1:])), "boxes of a row overlap"
+            assert all(view["from_seconds"] <= b[0] <= b[1] <= view["to_seconds"] + 1e-9 for b in row)
+
+
+def test_timeline_shows_the_calls(python):
+    path = record(python, "nest")
+    view = timeline(path)
+    check_rows(view)
+    within = boxes_of(view, "within")
+    assert len(within) == 4 and all(b[3] == 1 and b[1] - b[0] >= 0.03 for b in within)
+
+
+def test_timeline_counts_what_it_merges(default_python):
+    path = record(default_python, "count")
+    calls, _ = chrome(path)
+    for pixels in ("1", "30", "100000"):
+        view = timeline(path, "--pixels", pixels)
+        check_rows(view)
+        assert sum(b[3] for t in view["threads"] for row in t["rows"] for b in row) == len(calls)
+
+
+def test_timeline_range(default_python):
+    path = record(default_python, "nest")
+    first = boxes_of(timeline(path), "within")[0]
+    view = timeline(path, "--range", "%.9f:%.9f" % (first[0] + 0.01, first[0] + 0.02))
+    check_rows(view)
+    piece, = boxes_of(view, "within")
+    assert piece[5] & FLAGS_OPEN == FLAGS_OPEN and abs(piece[1] - piece[0] - 0.01) < 1e-6
+
+
+LOOP = "def leaf(): pass\ndef work(n):\n    for _ in range(n): leaf()\nfor _ in range(40): work(25000)\n"
+
+
+@pytest.fixture(scope="module")
+def long_recording(tmp_path_factory):
+    """Two million events: many blocks, and levels over them."""
+    import harness
+    path = str(tmp_path_factory.mktemp("trace") / "long.pyro")
+    pyrometer("run", "--quiet", "--trace", "--no-c-calls", "-o", path, "--", harness.default_python().path, "-c", LOOP, check=0)
+    return path
+
+
+def test_the_index_says_what_the_events_say(long_recording):
+    """The same pictures, coarse ones from summaries and fine ones from events: as many calls in each."""
+    whole = timeline(long_recording)
+    assert whole["read"]["blocks"] == 0 and whole["read"]["summaries"] > 0
+    fine = timeline(long_recording, "--pixels", "1000000")
+    assert fine["read"]["blocks"] > 10
+    for view in (whole, fine):
+        check_rows(view)
+        assert sum(b[3] for b in boxes_of(view, "work")) == 40
+        assert sum(b[3] for row in view["threads"][0]["rows"] for b in row) >= 1000040
+    assert whole["read"]["bytes"] < os.path.getsize(long_recording) / 4
+
+
+def test_bytes_per_event(long_recording):
+    info = json.loads(pyrometer("info", "--json", long_recording, check=0).stdout)
+    assert info["stats"]["events_traced"] >= 2000080
+    assert os.path.getsize(long_recording) <= 4 * info["stats"]["events_traced"]
+
+
+def test_a_torn_file_keeps_its_timeline(long_recording, tmp_path):
+    """Without the directory at the end, what is there is found and shown; a repaired copy, too."""
+    torn = str(tmp_path / "torn.pyro")
+    with open(long_recording, "rb") as f:
+        data = f.read()
+    with open(torn, "wb") as f:
+        f.write(data[:len(data) * 2 // 3])
+    view = timeline(torn)
+    check_rows(view)
+    assert 5 < sum(b[3] for b in boxes_of(view, "work")) < 40
+    pyrometer("verify", "--repair", "-o", str(tmp_path / "whole.pyro"), torn)
+    repaired = timeline(str(tmp_path / "whole.pyro"))
+    assert repaired["threads"] == view["threads"]
+
+
+def test_pictures(default_python):
+    import xml.dom.minidom
+    path = record(default_python, "nest")
+    pyrometer("timeline", "-o", "t.svg", path, check=0)
+    pyrometer("timeline", "-o", "t.html", path, check=0)
+    xml.dom.minidom.parse("t.svg")
+    with open("t.html", encoding="utf-8") as f:
+        page = f.read()
+    assert "http-equiv=\"Content-Security-Policy\"" in page and "within" in page
+
+
+HOSTILE = "</script><img src=x>\"&]]>\u202e"
+
+
+def test_hostile_names_stay_text(default_python):
+    import xml.dom.minidom
+    code = "import time\nf = (lambda: time.sleep(0.01))\nf = type(f)(f.__code__.replace(co_name=%r, co_qualname=%r), globals())\nf()" % (HOSTILE, HOSTILE)
+    pyrometer("run", "--quiet", "--trace", "-o", "h.pyro", "--", default_python.path, "-c", code, check=0)
+    pyrometer("timeline", "-o", "h.html", "h.pyro", check=0)
+    pyrometer("timeline", "-o", "h.svg", "h.pyro", check=0)
+    with open("h.html", encoding="utf-8") as f:
+        assert "<img" not in f.read()
+    xml.dom.minidom.parse("h.svg")
+    assert any(c.name == HOSTILE for c in chrome("h.pyro")[0])
+
+
+def test_no_timeline(default_python):
+    pyrometer("run", "--quiet", "-o", "s.pyro", "--", default_python.path, "-c", "pass", check=0)
+    for command in (["timeline", "--json"], ["export", "chrome"], ["export", "perfetto"]):
+        assert "--trace" in pyrometer(*command, "s.pyro", check=1).stderr
+
+
+# --- what the program says of itself ---
+
+MARKS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import pyrometer
+pyrometer.mark("ready")
+for i in range(3):
+    pyrometer.counter("queue", i * 1.5)
+with pyrometer.span("load"):
+    with pyrometer.span("p\u00e4rse"):
+        pass
+try:
+    with pyrometer.span("fails"):
+        raise ValueError
+except ValueError:
+    print("passed on")
+"""
+
+
+def marks_program(python, *command):
+    return [*command, python.path, "-c", MARKS, os.path.join(ROOT, "python")]
+
+
+def test_marks(python):
+    done = pyrometer(*marks_program(python, "run", "--quiet", "--trace", "-o", "m.pyro", "--"), check=0)
+    assert done.stdout == "passed on\n"
+    pyrometer("verify", "m.pyro", check=0)
+    events = json.loads(pyrometer("export", "chrome", "--all", "m.pyro", check=0).stdout)["traceEvents"]
+    told = [e for e in events if e["ph"] in "ibeC"]
+    assert [e["name"] for e in told if e["ph"] == "i"] == ["ready"]
+    assert [e["args"]["value"] for e in told if e["ph"] == "C" and e["name"] == "queue"] == [0, 1.5, 3]
+    begins = {e["id"]: e for e in told if e["ph"] == "b"}
+    ends = {e["id"]: e for e in told if e["ph"] == "e"}
+    assert sorted(e["name"] for e in begins.values()) == ["fails", "load", "p\u00e4rse"] and set(begins) == set(ends)
+    at = {begins[i]["name"]: (begins[i]["ts"], ends[i]["ts"]) for i in begins}
+    assert at["load"][0] <= at["p\u00e4rse"][0] <= at["p\u00e4rse"][1] <= at["load"][1] <= at["fails"][0]
+
+
+def test_marks_without_a_listener(python):
+    import subprocess
+    done = subprocess.run(marks_program(python), stdout=subprocess.PIPE, check=True, encoding="utf-8")
+    assert done.stdout == "passed on\n"
+
+
+# --- exports ---
+
+
+def test_thinning_is_told(default_python):
+    """Past a million calls the shortest go, and a line says how many."""
+    pyrometer("run", "--quiet", "--trace", "--no-c-calls", "-o", "big.pyro", "--", default_python.path, "-c",
+              LOOP.replace("range(40)", "range(50)"), check=0)
+    done = pyrometer("export", "chrome", "big.pyro", check=0)
+    calls, _ = strict(done.stdout)
+    assert "left out" in done.stderr and "--all" in done.stderr and 0 < len(calls) <= 1000000
+    assert len(named(calls, "work")) == 50
+    done = pyrometer("export", "chrome", "--all", "big.pyro", check=0)
+    assert "left out" not in done.stderr and len(strict(done.stdout)[0]) > 1250000
+
+
+def test_perfetto(python):
+    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    path = record(python, "threads")
+    pyrometer("export", "perfetto", "-o", "t.pftrace", "--force", path, check=0)
+    trace = protos.Trace()
+    with open("t.pftrace", "rb") as f:
+        trace.ParseFromString(f.read())
+    slices, tracks = read_perfetto(trace)
+    calls, _ = chrome(path)
+    assert len(slices) == len(calls)
+    assert collections.Counter(s[1] for s in slices) == collections.Counter(c.name for c in calls)
+    ours = sorted((c.thread[1], c.name, round(1000 * c.begin), round(1000 * c.duration)) for c in calls)
+    theirs = sorted((tracks[track].tid, name, begin, end - begin) for track, name, begin, end in slices)
+    assert ours == theirs
+
+
+def read_perfetto(trace):
+    """Slices and threads by track, as the format's rules have it: incremental clock, interned names, nesting."""
+    state, open_slices, slices, tracks = {}, collections.defaultdict(list), [], {}
+    for packet in trace.packet:
+        sequence = packet.trusted_packet_sequence_id
+        assert sequence
+        if packet.HasField("track_descriptor"):
+            if packet.track_descriptor.HasField("thread"):
+                tracks[packet.track_descriptor.uuid] = packet.track_descriptor.thread
+            continue
+        if packet.sequence_flags & 1:
+            clocks = {c.clock_id: c for c in packet.clock_snapshot.clocks}
+            assert clocks[64].is_incremental and clocks[6].timestamp == clocks[64].timestamp
+            state[sequence] = {"now": clocks[64].timestamp, "names": {}, "track": packet.trace_packet_defaults.track_event_defaults.track_uuid}
+            assert packet.trace_packet_defaults.timestamp_clock_id == 64
+        s = state[sequence]
+        for name in packet.interned_data.event_names:
+            s["names"][name.iid] = name.name
+        if not packet.HasField("track_event"):
+            continue
+        if not packet.sequence_flags:  # told by the program
+            continue
+        assert packet.sequence_flags == 2
+        s["now"] += packet.timestamp
+        if packet.track_event.type == packet.track_event.TYPE_SLICE_BEGIN:
+            open_slices[s["track"]].append((s["names"][packet.track_event.name_iid], s["now"]))
+        else:
+            assert packet.track_event.type == packet.track_event.TYPE_SLICE_END
+            name, begin = open_slices[s["track"]].pop()
+            slices.append((s["track"], name, begin, s["now"]))
+    assert not any(open_slices.values())
+    return slices, tracks

@@ -1,0 +1,246 @@
+/* Blocks of events and levels of detail: there and back, and what the encoder makes of odd programs. */
+#include "base/err.h"
+#include "format/events.h"
+#include "format/lod.h"
+#include "record/events.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { MAX_SEEN = 4096 };
+
+struct seen {
+    struct record_event event[MAX_SEEN];
+    size_t count, open;
+    uint64_t start_ns, end_ns;
+};
+
+static int on_events(void *ctx, const struct record_events *block,
+                     const struct record_event *events, size_t n)
+{
+    struct seen *s = ctx;
+    if (!n) {
+        s->open = block->open_count;
+        s->start_ns = block->start_ns;
+        s->end_ns = block->end_ns;
+    }
+    assert_true(s->count + n <= MAX_SEEN);
+    for (size_t i = 0; i < n; i++)
+        s->event[s->count++] = events[i];
+    return 0;
+}
+
+static const struct format_visitor VISITOR = {.events = on_events};
+
+/* Decodes the oldest finished block. */
+static void take(struct events *e, size_t at, struct seen *ret)
+{
+    struct buf b;
+    buf_init(&b, 1 << 20);
+    const struct events_block *block = &e->done.data[at]->block;
+    events_put_block(&b, 7, block);
+    ret->count = 0;
+    assert_int_equal(events_visit(b.data, b.len, block->count, &VISITOR, ret), 0);
+    assert_int_equal(ret->count, block->count);
+    for (size_t cut = 0; cut < b.len; cut++) { /* a short one is refused, not read past its end */
+        struct seen other = {0};
+        assert_int_equal(events_visit(b.data, cut, block->count, &VISITOR, &other), E_CORRUPT);
+    }
+    buf_release(&b);
+}
+
+static struct events encoder;
+static struct seen seen;
+
+static void begin(uint64_t min_ns, uint32_t max_depth)
+{
+    struct events_options options = {.min_ns = min_ns, .max_depth = max_depth};
+    events_init(&encoder, &options, 100);
+}
+
+static void test_there_and_back(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    events_begin(&encoder, 5, RECORD_EVENT_BEGIN, 110);
+    events_begin(&encoder, 6, RECORD_EVENT_RESUME, 120);
+    events_end(&encoder, 6, RECORD_EVENT_SUSPEND, 130);
+    events_finish_block(&encoder, false);
+    /* a block that begins with an end: what ends is among its open calls */
+    events_end(&encoder, 5, RECORD_EVENT_RAISE, 150);
+    events_finish_block(&encoder, true);
+    take(&encoder, 0, &seen);
+    assert_int_equal(seen.open, 0);
+    assert_int_equal(seen.event[1].kind, RECORD_EVENT_RESUME);
+    assert_int_equal(seen.event[2].begin_ns, 120);
+    assert_int_equal(seen.event[2].depth, 1);
+    take(&encoder, 1, &seen);
+    assert_int_equal(seen.start_ns, 130);
+    assert_int_equal(seen.open, 1);
+    assert_int_equal(seen.event[0].kind, RECORD_EVENT_RAISE);
+    assert_int_equal(seen.event[0].begin_ns, 110);
+    assert_int_equal(seen.event[0].time_ns, 150);
+    events_release(&encoder);
+}
+
+static void test_lost_ends(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    events_begin(&encoder, 1, RECORD_EVENT_BEGIN, 110);
+    events_begin(&encoder, 2, RECORD_EVENT_BEGIN, 120);
+    events_end(&encoder, 9, RECORD_EVENT_RETURN, 125); /* nobody began it */
+    events_end(&encoder, 1, RECORD_EVENT_RETURN, 130); /* the end of 2 was lost */
+    events_finish_block(&encoder, true);
+    take(&encoder, 0, &seen);
+    assert_int_equal(seen.count, 4);
+    assert_int_equal(seen.event[2].kind, RECORD_EVENT_LOST);
+    assert_int_equal(seen.event[3].kind, RECORD_EVENT_RETURN);
+    events_release(&encoder);
+}
+
+/* What is held back is written in the order of time, or not at all. */
+static void test_min_duration(void **state)
+{
+    (void)state;
+    begin(50, 0);
+    events_begin(&encoder, 1, RECORD_EVENT_BEGIN, 100);
+    events_begin(&encoder, 2, RECORD_EVENT_BEGIN, 110);
+    events_end(&encoder, 2, RECORD_EVENT_RETURN, 120); /* too short */
+    events_begin(&encoder, 3, RECORD_EVENT_BEGIN, 130);
+    events_end(&encoder, 3, RECORD_EVENT_RETURN, 190); /* long enough, so 1 is, too */
+    events_begin(&encoder, 4, RECORD_EVENT_BEGIN, 195);
+    events_finish_block(&encoder, false); /* 4 is still held back: the block ends where it began */
+    events_end(&encoder, 4, RECORD_EVENT_RETURN, 300);
+    events_finish_block(&encoder, true);
+    take(&encoder, 0, &seen);
+    assert_int_equal(seen.count, 3);
+    assert_int_equal(seen.event[0].time_ns, 100);
+    assert_int_equal(seen.event[1].code, 3);
+    assert_int_equal(seen.end_ns, 195);
+    take(&encoder, 1, &seen);
+    assert_int_equal(seen.open, 1);
+    assert_int_equal(seen.event[0].time_ns, 195);
+    assert_int_equal(seen.event[1].time_ns, 300);
+    assert_int_equal(encoder.left_out, 1);
+    events_release(&encoder);
+}
+
+static void test_max_depth(void **state)
+{
+    (void)state;
+    begin(0, 1);
+    events_begin(&encoder, 1, RECORD_EVENT_BEGIN, 100);
+    events_begin(&encoder, 2, RECORD_EVENT_BEGIN, 110);
+    events_begin(&encoder, 1, RECORD_EVENT_BEGIN, 120);
+    events_end(&encoder, 1, RECORD_EVENT_RETURN, 130);
+    events_end(&encoder, 2, RECORD_EVENT_RETURN, 140);
+    events_end(&encoder, 1, RECORD_EVENT_RETURN, 150);
+    events_finish_block(&encoder, true);
+    take(&encoder, 0, &seen);
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(encoder.left_out, 2);
+    events_release(&encoder);
+}
+
+/* A call that begins where a block ends is one call in the level above. */
+static void test_begins_at_the_seam(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    events_begin(&encoder, 1, RECORD_EVENT_BEGIN, 110);
+    events_begin(&encoder, 2, RECORD_EVENT_BEGIN, 120);
+    events_finish_block(&encoder, false);
+    events_end(&encoder, 2, RECORD_EVENT_RETURN, 130);
+    events_end(&encoder, 1, RECORD_EVENT_RETURN, 140);
+    events_finish_block(&encoder, true);
+    const struct events_done *last = encoder.done.data[1];
+    assert_int_equal(last->summary_count, 2);
+    const struct lod *above = &last->summary[1].boxes;
+    for (int depth = 0; depth < 2; depth++) {
+        assert_int_equal(above->rows.data[depth].boxes.len, 1);
+        assert_int_equal(above->rows.data[depth].boxes.data[0].calls, 1);
+    }
+    events_release(&encoder);
+}
+
+/* However coarse, a row counts every call once, and its boxes never overlap. */
+static void test_levels(void **state)
+{
+    (void)state;
+    struct lod fine, coarse;
+    lod_init(&fine, 4, 100, 8);
+    lod_init(&coarse, 4, 10, 8);
+    for (uint32_t i = 0; i < 1000; i++) {
+        struct record_box box = {.begin_ns = i * 100,
+                                 .end_ns = i * 100 + 60 + i % 7,
+                                 .covered_ns = 60 + i % 7,
+                                 .longest_ns = 60 + i % 7,
+                                 .code = i % 7 == 6 ? 2 : 1,
+                                 .calls = 1};
+        lod_add(&fine, 3, &box);
+    }
+    lod_add_all(&coarse, &fine);
+    const struct lod *levels[] = {&fine, &coarse};
+    for (int k = 0; k < 2; k++) {
+        const struct lod_row *row = &levels[k]->rows.data[3];
+        uint64_t calls = 0, covered = 0;
+        assert_true(levels[k]->boxes <= levels[k]->max_boxes);
+        for (size_t i = 0; i < row->boxes.len; i++) {
+            calls += row->boxes.data[i].calls;
+            covered += row->boxes.data[i].covered_ns;
+            assert_true(!i || row->boxes.data[i - 1].end_ns <= row->boxes.data[i].begin_ns);
+            assert_true(row->boxes.data[i].longest_ns < 67);
+        }
+        assert_int_equal(calls, 1000);
+        assert_int_equal(covered, 62997);
+    }
+    lod_release(&fine);
+    lod_release(&coarse);
+}
+
+/* A call cut at a seam becomes one again. */
+static void test_seams(void **state)
+{
+    (void)state;
+    struct lod l;
+    lod_init(&l, 4, 0, 8);
+    struct record_box left = {.begin_ns = 100,
+                              .end_ns = 200,
+                              .covered_ns = 100,
+                              .code = 1,
+                              .longest_ns = 100,
+                              .calls = 1,
+                              .flags = RECORD_BOX_CUT_RIGHT};
+    struct record_box right = {.begin_ns = 200,
+                               .end_ns = 210,
+                               .covered_ns = 10,
+                               .code = 1,
+                               .longest_ns = 10,
+                               .calls = 1,
+                               .flags = RECORD_BOX_CUT_LEFT};
+    lod_add(&l, 0, &left);
+    lod_add(&l, 0, &right);
+    assert_int_equal(l.rows.data[0].boxes.len, 1);
+    assert_int_equal(l.rows.data[0].boxes.data[0].end_ns, 210);
+    assert_int_equal(l.rows.data[0].boxes.data[0].calls, 1);
+    assert_int_equal(l.rows.data[0].boxes.data[0].flags, 0);
+    lod_release(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_there_and_back),
+        cmocka_unit_test(test_lost_ends),
+        cmocka_unit_test(test_min_duration),
+        cmocka_unit_test(test_max_depth),
+        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_seams),
+        cmocka_unit_test(test_begins_at_the_seam),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
