@@ -85,7 +85,8 @@ static int export_run(struct export_request *q, const char *run)
         return cmd_fail(CMD_FAILED, "'%s' is a directory, not a recording", run);
     int status = cmd_load_run(run, &profile);
     if (!status)
-        status = cmd_query_check(&q->options.query, profile);
+        status = is_timeline(q->format) ? cmd_query_check_threads(&q->options.query, profile)
+                                        : cmd_query_check(&q->options.query, profile);
     if (!status && is_timeline(q->format))
         status = check_timeline(q, profile);
     else /* what was counted is weighed; what was sampled is counted, unless a metric is asked for */

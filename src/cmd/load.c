@@ -216,6 +216,11 @@ int cmd_query_check(const struct analysis_query *query, const struct profile *pr
             CMD_FAILED,
             "exact calls are sums that know no moments: leave out --range, or ask for a "
             "sampled metric");
+    return cmd_query_check_threads(query, profile);
+}
+
+int cmd_query_check_threads(const struct analysis_query *query, const struct profile *profile)
+{
     const struct profile_tables *t = profile_tables(profile);
     struct analysis_query whole_process = *query;
     whole_process.thread = NULL;

@@ -59,6 +59,9 @@ int cmd_regex_compile(const char *option, const char *pattern, regex_t *ret);
 /* 0 if the filters leave a thread at all, or the status after a line that lists what there is. */
 int cmd_query_check(const struct analysis_query *query, const struct profile *profile);
 
+/* The same for what has moments whatever the metric: a timeline. */
+int cmd_query_check_threads(const struct analysis_query *query, const struct profile *profile);
+
 /* The status after an output that failed with `code`: a reader who went away is no error. */
 int cmd_output_failed(const char *what, int code, int os_errno);
 

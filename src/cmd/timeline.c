@@ -90,7 +90,7 @@ int cmd_timeline(int argc, char **argv)
     if (!status)
         status = cmd_load_run(operands ? argv[first] : "@", &profile);
     if (!status)
-        status = cmd_query_check(&query, profile);
+        status = cmd_query_check_threads(&query, profile);
     if (!status)
         status = show(&o, profile, &query);
     profile_free(profile);

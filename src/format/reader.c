@@ -77,12 +77,16 @@ static uint64_t resync(const struct format_reader *r, uint64_t at)
     return r->len;
 }
 
+/* In a file larger than this, timelines are checked by whoever asks for them: they are most of it. */
+enum { CHECKED_AT_ONCE = 64 << 20 };
+
 /* The kinds that every reader of a whole recording decodes, and so checks; and those that are most
- * of a file, checked by whoever asks for them. */
-static bool is_decoded(unsigned kind)
+ * of a large file. */
+static bool is_decoded(const struct format_reader *r, unsigned kind)
 {
     return (kind >= FORMAT_CHUNK_META && kind <= FORMAT_CHUNK_STATS) ||
-           kind == FORMAT_CHUNK_EVENTS || kind == FORMAT_CHUNK_INDEX;
+           (r->len > CHECKED_AT_ONCE &&
+            (kind == FORMAT_CHUNK_EVENTS || kind == FORMAT_CHUNK_INDEX));
 }
 
 /* May this frame be taken at its word? Checksums are verified when a chunk is decoded, for opening
@@ -95,7 +99,8 @@ static bool is_credible(const struct format_reader *r, uint64_t at,
     struct format_chunk_header next;
     uint64_t end = at + sizeof *h + h->stored_bytes;
     bool joins = frame_at(r, end, &next) && next.sequence == h->sequence + 1;
-    return (joins && h->sequence == expected && is_decoded(h->kind)) || payload_is_sound(r, at, h);
+    return (joins && h->sequence == expected && is_decoded(r, h->kind)) ||
+           payload_is_sound(r, at, h);
 }
 
 static int find_chunks(struct format_reader *r)

@@ -296,6 +296,7 @@ static void meet_thread(struct carry *c, struct feed *f)
     bool is_new;
     f->process = procs_id_of(c->procs, (pid_t)f->pid, (pid_t)f->parent_pid, f->python, f->start_ns);
     f->thread = threadids_get(c->shared->threads, THREADID_RING, f->process, f->ident, &is_new);
+    threadids_set_tid(c->shared->threads, f->thread, f->tid);
     if (!is_new)
         return;
     c->shared->stats->value[RECORD_STAT_THREADS_SEEN]++;

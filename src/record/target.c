@@ -130,7 +130,7 @@ static void write_thread(struct target *t, const struct track *k, const struct r
     struct record_thread record = {
         .id = k->id,
         .process = t->process,
-        .tid = r->tid,
+        .tid = threadids_tid(t->shared->threads, k->id, r->tid),
         .name = format_writer_string(w, k->name, strlen(k->name)),
         .ident = r->ident,
         .interpreter = r->interpreter,

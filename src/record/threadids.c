@@ -30,7 +30,21 @@ uint32_t threadids_get(struct threadids *t, enum threadid_user user, uint32_t pr
     return id;
 }
 
+void threadids_set_tid(struct threadids *t, uint32_t id, uint32_t tid)
+{
+    while (t->tid.len <= id)
+        if (!vec_push(&t->tid))
+            return;
+    t->tid.data[id] = tid;
+}
+
+uint32_t threadids_tid(const struct threadids *t, uint32_t id, uint32_t otherwise)
+{
+    return id < t->tid.len && t->tid.data[id] ? t->tid.data[id] : otherwise;
+}
+
 void threadids_release(struct threadids *t)
 {
+    vec_release(&t->tid);
     vec_release(&t->single);
 }

@@ -21,12 +21,17 @@ struct threadid {
 
 struct threadids {
     VEC(struct threadid) single; /* met by one side only, the oldest first */
+    VEC(uint32_t) tid;           /* by number: the kernel's, where a guest has told it; 0: not */
     uint32_t next;               /* the next number to give out */
 };
 
 /* The number of a thread that `user` has just met; *ret_new if nobody had met it before. */
 uint32_t threadids_get(struct threadids *t, enum threadid_user user, uint32_t process,
                        uint64_t ident, bool *ret_new);
+
+/* The kernel's number, as the thread itself says: better than what can be seen from outside. */
+void threadids_set_tid(struct threadids *t, uint32_t id, uint32_t tid);
+uint32_t threadids_tid(const struct threadids *t, uint32_t id, uint32_t otherwise);
 
 void threadids_release(struct threadids *t);
 

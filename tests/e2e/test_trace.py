@@ -70,7 +70,7 @@ def test_counts_are_exact(python):
     assert len(named(calls, "leaf")) == 1000 and len(named(calls, "many")) == 1
     many, = named(calls, "many")
     assert all(c.parent is many for c in named(calls, "leaf"))
-    assert "MainThread" in names.values()
+    assert any(name.startswith("MainThread") for name in names.values())
 
 
 def test_durations_and_order(python):
@@ -130,7 +130,9 @@ def test_nothing_written_is_lost(python, mode, status):
 
 def test_deep(python):
     calls, _ = chrome(record(python, "deep"))
-    assert len([c for c in calls if c.name.endswith("descend")]) == 2001
+    found = len([c for c in calls if c.name.endswith("descend")])
+    # below 3.11 a thread that is deep in its C stack is not traced until it is back
+    assert found == 2001 if python.version >= (3, 11) else 1000 < found <= 2001
 
 
 def test_with_samples_and_calls(default_python):
