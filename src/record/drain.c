@@ -296,17 +296,16 @@ static void meet_thread(struct carry *c, struct feed *f)
     bool is_new;
     f->process = procs_id_of(c->procs, (pid_t)f->pid, (pid_t)f->parent_pid, f->python, f->start_ns);
     f->thread = threadids_get(c->shared->threads, THREADID_RING, f->process, f->ident, &is_new);
-    threadids_set_tid(c->shared->threads, f->thread, f->tid);
-    if (!is_new)
-        return;
-    c->shared->stats->value[RECORD_STAT_THREADS_SEEN]++;
+    c->shared->stats->value[RECORD_STAT_THREADS_SEEN] += is_new;
     struct format_writer *w = c->shared->writer;
+    struct threadid_fact fact = {.tid = f->tid};
+    threadids_tell(c->shared->threads, f->thread, &fact);
     const char *name = f->tid == f->pid ? "MainThread" : "";
     struct record_thread record = {
         .id = f->thread,
         .process = f->process,
         .tid = f->tid,
-        .name = format_writer_string(w, name, strlen(name)),
+        .name = fact.name ? fact.name : format_writer_string(w, name, strlen(name)),
         .ident = f->ident,
         .start_ns = f->start_ns > c->shared->origin_ns ? f->start_ns - c->shared->origin_ns : 0,
     };

@@ -56,7 +56,7 @@ static void put_instruments(struct format_writer *w, const struct record_options
     static const struct {
         uint32_t bit;
         const char *name;
-    } names[] = {{RING_CALLS, "calls"}, {RING_LINES, "lines"}};
+    } names[] = {{RING_CALLS, "calls"}, {RING_TRACE, "trace"}, {RING_LINES, "lines"}};
     char text[64];
     int n = snprintf(text, sizeof text, "%s", o->sample ? "sample" : "");
     for (size_t i = 0; i < ARRAY_LEN(names); i++)

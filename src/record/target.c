@@ -127,11 +127,13 @@ static void write_thread(struct target *t, const struct track *k, const struct r
                          uint64_t start_ns)
 {
     struct format_writer *w = t->shared->writer;
+    struct threadid_fact fact = {.name = format_writer_string(w, k->name, strlen(k->name))};
+    threadids_tell(t->shared->threads, k->id, &fact);
     struct record_thread record = {
         .id = k->id,
         .process = t->process,
-        .tid = threadids_tid(t->shared->threads, k->id, r->tid),
-        .name = format_writer_string(w, k->name, strlen(k->name)),
+        .tid = fact.tid ? fact.tid : r->tid,
+        .name = fact.name,
         .ident = r->ident,
         .interpreter = r->interpreter,
         .start_ns = start_ns,

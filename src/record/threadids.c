@@ -30,21 +30,21 @@ uint32_t threadids_get(struct threadids *t, enum threadid_user user, uint32_t pr
     return id;
 }
 
-void threadids_set_tid(struct threadids *t, uint32_t id, uint32_t tid)
+void threadids_tell(struct threadids *t, uint32_t id, struct threadid_fact *told)
 {
-    while (t->tid.len <= id)
-        if (!vec_push(&t->tid))
+    while (t->facts.len <= id)
+        if (!vec_push(&t->facts))
             return;
-    t->tid.data[id] = tid;
-}
-
-uint32_t threadids_tid(const struct threadids *t, uint32_t id, uint32_t otherwise)
-{
-    return id < t->tid.len && t->tid.data[id] ? t->tid.data[id] : otherwise;
+    struct threadid_fact *known = &t->facts.data[id];
+    if (told->tid)
+        known->tid = told->tid;
+    if (told->name)
+        known->name = told->name;
+    *told = *known;
 }
 
 void threadids_release(struct threadids *t)
 {
-    vec_release(&t->tid);
+    vec_release(&t->facts);
     vec_release(&t->single);
 }

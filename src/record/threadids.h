@@ -19,19 +19,24 @@ struct threadid {
     enum threadid_user by; /* who met it; the other is still to come */
 };
 
+/* What each side knows better. */
+struct threadid_fact {
+    uint32_t tid;  /* the kernel's number, by the guest; 0: not told */
+    uint32_t name; /* string id, by the sampler; 0: not known */
+};
+
 struct threadids {
-    VEC(struct threadid) single; /* met by one side only, the oldest first */
-    VEC(uint32_t) tid;           /* by number: the kernel's, where a guest has told it; 0: not */
-    uint32_t next;               /* the next number to give out */
+    VEC(struct threadid) single;     /* met by one side only, the oldest first */
+    VEC(struct threadid_fact) facts; /* by number */
+    uint32_t next;                   /* the next number to give out */
 };
 
 /* The number of a thread that `user` has just met; *ret_new if nobody had met it before. */
 uint32_t threadids_get(struct threadids *t, enum threadid_user user, uint32_t process,
                        uint64_t ident, bool *ret_new);
 
-/* The kernel's number, as the thread itself says: better than what can be seen from outside. */
-void threadids_set_tid(struct threadids *t, uint32_t id, uint32_t tid);
-uint32_t threadids_tid(const struct threadids *t, uint32_t id, uint32_t otherwise);
+/* Keeps what is not 0 of `told`, and fills in what it lacks from what was told before. */
+void threadids_tell(struct threadids *t, uint32_t id, struct threadid_fact *told);
 
 void threadids_release(struct threadids *t);
 
