@@ -6,6 +6,10 @@ than 100 ns; which of the two it is, is decided when this is imported.
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ContextManager, Optional, Tuple
+
 
 class _Nothing:
     """A span where nobody listens. Its two methods are one of C that takes whatever comes and gives "" back,
@@ -26,12 +30,12 @@ def counter(name: str, value: float) -> None:
     """From now on `name` has this value."""
 
 
-def span(name: str):
+def span(name: str) -> "ContextManager[Any]":
     """A named stretch of time: `with pyrometer.span("load"): ...`."""
-    return _NOTHING
+    return _NOTHING  # type: ignore[return-value]
 
 
-def _agent():
+def _agent() -> "Optional[Any]":
     """The library that `pyrometer run` has loaded into this process, or None."""
     if "PYROMETER_AGENT" not in os.environ:
         return None
@@ -50,7 +54,7 @@ def _agent():
         return None
 
 
-def _listened(library):
+def _listened(library: "Any") -> "Tuple[Any, Any, Any]":
     """The three functions, for a process with a listener."""
     mark_c, counter_c = library.pyrometer_agent_mark, library.pyrometer_agent_counter
     begin_c, end_c = library.pyrometer_agent_span_begin, library.pyrometer_agent_span_end
@@ -58,14 +62,14 @@ def _listened(library):
     class Span:
         __slots__ = ("_name",)
 
-        def __init__(self, name):
+        def __init__(self, name: str) -> None:
             self._name = str(name).encode("utf-8", "replace")
 
-        def __enter__(self):
+        def __enter__(self) -> "Any":
             begin_c(self._name, len(self._name))
             return self
 
-        def __exit__(self, kind, value, traceback):
+        def __exit__(self, kind: "Any", value: "Any", traceback: "Any") -> None:
             end_c()
 
     def mark(name: str) -> None:

@@ -19,7 +19,8 @@ enum {
     TRUST_CHECKS = 64, /* code objects checked in one read after a look */
     LINE_MEMO_SLOTS = 8192,
 };
-#define YOUNG_NS              NS_PER_SEC /* or that was met less long ago */
+#define INFANT_NS             (100 * NS_PER_MS) /* one met less long ago may be gone the next moment */
+#define YOUNG_NS              NS_PER_SEC        /* or that was met less long ago */
 #define OLD_CHECK_INTERVAL_NS (10 * NS_PER_MS)
 
 struct line_memo {
@@ -189,6 +190,11 @@ static bool is_young(const struct code_entry *e, uint64_t now_ns)
     return e->confirmed < YOUNG_CHECKS || now_ns - e->met_ns < YOUNG_NS;
 }
 
+static bool is_infant(const struct code_entry *e, uint64_t now_ns)
+{
+    return e->confirmed < YOUNG_CHECKS || now_ns - e->met_ns < INFANT_NS;
+}
+
 static bool due(const struct code_entry *e, uint64_t now_ns)
 {
     return is_young(e, now_ns) || now_ns - e->confirmed_ns > OLD_CHECK_INTERVAL_NS;
@@ -273,19 +279,25 @@ bool codes_finish_check(struct remote *r, const struct code_check *checks, size_
 
 bool codes_trust_now(struct remote *r, const walked_vec *stack, uint64_t now_ns)
 {
-    uint64_t next = codes_next_check(r, stack, now_ns);
-    if (next == 0 || now_ns < next)
-        return next != 0;
+    for (size_t i = 0; i < stack->len; i++) {
+        uint64_t addr = stack->data[i].code;
+        if (addr == WALKED_SHIM)
+            continue;
+        uint32_t at;
+        IDXMAP_FIND(&r->entry_map, hash_u64(addr), k, r->entries.data[k].addr == addr, at);
+        if (at == IDXMAP_NONE || is_infant(&r->entries.data[at], now_ns))
+            return false;
+    }
     struct code_check checks[TRUST_CHECKS];
     struct iovec ranges[TRUST_CHECKS * CODE_RANGES];
     uint8_t bytes[TRUST_CHECKS * (CODE_CHECK_BYTES + NAME_CHECK_BYTES)];
-    /* one at a time too many: the others stay due, and the stack goes the long way */
     size_t count = codes_plan_check(r, stack, now_ns, checks, ranges, TRUST_CHECKS);
+    if (count == TRUST_CHECKS)
+        return false; /* too many for one read: the long way */
     size_t len = codes_check_bytes(r, count);
-    if (mem_read_ranges(&r->mem, bytes, ranges, count * CODE_RANGES) != (ssize_t)len)
+    if (count && mem_read_ranges(&r->mem, bytes, ranges, count * CODE_RANGES) != (ssize_t)len)
         return false;
-    return codes_finish_check(r, checks, count, bytes, now_ns) &&
-           codes_next_check(r, stack, now_ns) > now_ns;
+    return codes_finish_check(r, checks, count, bytes, now_ns);
 }
 
 bool codes_is_generator(struct remote *r, uint64_t addr)

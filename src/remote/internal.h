@@ -145,8 +145,8 @@ uint64_t codes_next_check(const struct remote *r, const walked_vec *stack, uint6
 bool codes_finish_check(struct remote *r, const struct code_check *checks, size_t count,
                         const uint8_t *bytes, uint64_t now_ns);
 
-/* May the names of a stack that a single look has shown be used? Not if one of its code objects is
- * young: such may be gone the next moment. Those that last and are due are checked by one read more:
+/* May the names of a stack that a single look has shown be used? Not if one of its code objects has
+ * just been met: such may be gone the next moment. Those that are due are checked by one read more:
  * what they were before the look and are after it, they were at the look. */
 bool codes_trust_now(struct remote *r, const walked_vec *stack, uint64_t now_ns);
 
