@@ -10,7 +10,7 @@ import time
 from harness import HANG
 
 PROMPT = "ready>"
-PATIENCE = 60  # seconds until something on the screen counts as missing
+PATIENCE = 25  # seconds until something on the screen counts as missing
 HAS_TMUX = shutil.which("tmux") is not None
 
 
