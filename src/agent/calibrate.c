@@ -53,8 +53,9 @@ static struct measured measure(const char *loop, const char *function)
             py.PyErr_Clear();
     }
     qsort(ticks, ROUNDS, sizeof *ticks, compare);
-    return (struct measured){(double)ticks[ROUNDS / 2] / CALLS,
-                             (double)(ticks[ROUNDS * 3 / 4] - ticks[ROUNDS / 4]) / (2.0 * CALLS)};
+    enum { MIDDLE = ROUNDS / 2, LOW = ROUNDS / 4, HIGH = ROUNDS * 3 / 4 };
+    return (struct measured){(double)ticks[MIDDLE] / CALLS,
+                             (double)(ticks[HIGH] - ticks[LOW]) / (2.0 * CALLS)};
 }
 
 static bool run_program(void)

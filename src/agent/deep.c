@@ -10,7 +10,7 @@
 enum {
     ALLOWANCE = 768 << 10, /* bytes of C stack: beyond the depth that Python allows by default */
     MAX_PAUSED = 64,       /* threads at a time */
-    LOOK_EVERY_MS = 2,
+    LOOK_EVERY_NS = 2000000,
     LAST_MINOR = 10,
     TSTATE_DEPTH = 32, /* recursion_depth of a thread state, 3.8 to 3.10 */
 };
@@ -89,7 +89,7 @@ static void *watch(void *unused)
 {
     (void)unused;
     for (;;) {
-        struct timespec nap = {0, LOOK_EVERY_MS * 1000000};
+        struct timespec nap = {0, LOOK_EVERY_NS};
         nanosleep(&nap, NULL);
         if (!atomic_load(&paused_count) || !py.Py_IsInitialized())
             continue;

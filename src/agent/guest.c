@@ -17,7 +17,7 @@ enum {
     CHECK_WORDS = 1 << 14, /* words between two thoughts */
     CHECKS_PER_SECOND = 25,
     SPINS = 200, /* of the pause instruction before the first sleep */
-    SLEEP_US = 50,
+    SLEEP_NS = 50000,
     BEAT_OLD_MS = 40, /* a recorder that has not looked for so long may be dead */
     FD_ABOVE = 400,   /* out of the way of programs that count on small numbers */
 };
@@ -270,7 +270,7 @@ static bool wait_for_room(struct guest_thread *me, uint32_t words)
         if (i < SPINS) {
             _mm_pause();
         } else {
-            struct timespec nap = {0, SLEEP_US * 1000};
+            struct timespec nap = {0, SLEEP_NS};
             syscall(SYS_nanosleep, &nap, NULL);
             alive = recorder_lives() && mono_ms() < begin_ms + most;
         }

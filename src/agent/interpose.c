@@ -113,6 +113,7 @@ PUBLIC int execvp(const char *file, char *const argv[])
     return execvpe(file, argv, environ);
 }
 
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): libc's names are not for us */
 PUBLIC int posix_spawn(pid_t *restrict pid, const char *restrict path,
                        const posix_spawn_file_actions_t *restrict actions,
                        const posix_spawnattr_t *restrict attr, char *const argv[restrict],
@@ -134,6 +135,8 @@ PUBLIC int posix_spawnp(pid_t *restrict pid, const char *restrict file,
     WITH_ENVIRONMENT(env);
     return next(pid, file, actions, attr, argv, (char *const *)env);
 }
+
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
 
 /* --- threads --- */
 

@@ -99,7 +99,7 @@ static int put_slice(void *ctx, const struct export_slice *s)
 static int put_told(struct chrome *c, const char *head, uint32_t name, uint32_t thread, uint64_t ns)
 {
     const struct record_thread *record = &c->t->threads[thread];
-    struct buf text;
+    struct buf text = {0};
     int r = quote(c->t->strings[name], &text);
     struct buf *b = &c->buf;
     buf_puts(b, ",\n{");
@@ -152,7 +152,7 @@ static int put_counter(void *ctx, const struct record_counter *k)
 static int put_name(struct chrome *c, const char *what, uint32_t pid, uint32_t tid,
                     struct profile_string text)
 {
-    struct buf name;
+    struct buf name = {0};
     int r = quote(text, &name);
     buf_printf(&c->buf,
                "%s\n{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":",

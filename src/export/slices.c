@@ -50,7 +50,7 @@ static size_t step_of(uint64_t ns)
     if (ns < STEPS)
         return (size_t)ns;
     unsigned top = 63 - (unsigned)__builtin_clzll(ns);
-    return (top - STEP_BITS + 1) * STEPS + (size_t)(ns >> (top - STEP_BITS) & (STEPS - 1));
+    return (size_t)(top - STEP_BITS + 1) * STEPS + (size_t)(ns >> (top - STEP_BITS) & (STEPS - 1));
 }
 
 /* The shortest duration of a step. */
