@@ -225,7 +225,7 @@ static void take_ext(struct feed *f, struct feed_codes *codes, const struct sess
         f->ignoring = false;
         break;
     case RING_EXT_CALIBRATION:
-        if (words * 8 >= sizeof f->calibration) {
+        if ((size_t)words * 8 >= sizeof f->calibration) {
             copy_payload(f, first, 0, &f->calibration, sizeof f->calibration);
             f->has_calibration = true;
         }

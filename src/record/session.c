@@ -146,7 +146,7 @@ int session_new(uint32_t instruments, const char *selection, struct session *ret
             rc = err_from_errno(errno);
         }
     }
-    if (rc == 0)
+    if (rc == 0 && s.shared)
         rc = prepare(&s, instruments, selection);
     if (rc < 0) {
         session_release(&s);

@@ -174,7 +174,7 @@ static void test_levels(void **state)
     struct lod fine, coarse;
     lod_init(&fine, 4, 100, 8);
     lod_init(&coarse, 4, 10, 8);
-    for (uint32_t i = 0; i < 1000; i++) {
+    for (uint64_t i = 0; i < 1000; i++) {
         struct record_box box = {.begin_ns = i * 100,
                                  .end_ns = i * 100 + 60 + i % 7,
                                  .covered_ns = 60 + i % 7,
