@@ -1,17 +1,14 @@
 """The guest inside the program: exact calls, and a program that cannot tell that it has one."""
-import glob
 import json
 import os
 import random
-import signal
 import subprocess
-import sys
 import time
 
 import pytest
 
 import harness
-from harness import PYROMETER, Recording, process_state, record, wait_until, workload
+from harness import PYROMETER, record, workload
 
 # function: (calls, primitive calls) in tests/workloads/calls.py
 EXPECTED = {
@@ -296,12 +293,6 @@ LONG = (
     "print('done', flush=True)\n"
     "os._exit(42)\n"
 )
-
-
-def is_traced(python, pid):
-    """Does the program still map a ring? A guest that has left does not write; its slot stays mapped."""
-    with open("/proc/%d/maps" % pid) as maps:
-        return "memfd:pyrometer" in maps.read()
 
 
 def test_recorder_killed(python, tmp_path, scale):
