@@ -112,6 +112,7 @@ static void choose_colours(void)
 
 static int start_curses(struct screen *s)
 {
+    use_tioctl(TRUE); /* the terminal knows its size; LINES and COLUMNS may be somebody else's */
     s->terminal = newterm(NULL, stdout, stdin);
     if (!s->terminal)
         return E_SYSTEM;
