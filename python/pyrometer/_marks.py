@@ -1,7 +1,7 @@
 """What a program says of itself on its timeline: marks, counters and spans.
 
-Without a recorder inside the program (`pyrometer run --trace` or `--calls`) all of them do nothing, in less
-than 100 ns; which of the two it is, is decided when this is imported.
+Without a recorder inside the program (`pyrometer run --trace` or `--calls`) all of them do nothing, at about the
+price of a call or two; which of the two it is, is decided when this is imported.
 """
 
 import os

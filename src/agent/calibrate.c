@@ -128,9 +128,7 @@ void calibrate_hooked(void)
 {
     if (!names)
         return;
-    uint64_t why = RING_PAUSE_CALIBRATION;
-    const struct guest_piece piece = {&why, sizeof why};
-    guest_emit_ext(RING_EXT_PAUSE, &piece, 1);
+    guest_emit_pause(RING_PAUSE_CALIBRATION);
     measure("python", "empty");
     uint64_t from = guest_me.head;
     struct measured hooked = measure("python", "empty");

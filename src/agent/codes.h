@@ -78,4 +78,9 @@ static inline uint32_t codes_number(code_mark mark)
     return (uint32_t)(mark >> CODE_MARK_SHIFT);
 }
 
+/* A record of a function; of a coroutine it says which one, by what `frame` evaluates to. */
+#define codes_emit(kind, mark, frame)                                                              \
+    (unlikely((mark)&RING_CODE_COROUTINE) ? guest_emit_frame(kind, codes_number(mark), frame)      \
+                                          : guest_emit(kind, codes_number(mark)))
+
 #endif

@@ -12,7 +12,6 @@ enum {
     MAX_PAUSED = 64,       /* threads at a time */
     LOOK_EVERY_NS = 2000000,
     LAST_MINOR = 10,
-    TSTATE_DEPTH = 32, /* recursion_depth of a thread state, 3.8 to 3.10 */
 };
 
 static void (*set_hook)(py_tstate *t, bool on);
@@ -40,22 +39,24 @@ bool deep_is_paused(const py_tstate *t)
     return false;
 }
 
-void deep_new_thread(void)
+const char *deep_mark(size_t allowance)
 {
     pthread_attr_t attr;
     void *low = NULL;
     size_t size = 0;
-    if (py.has_monitoring || py.minor > LAST_MINOR ||
-        pthread_getattr_np(pthread_self(), &attr) != 0)
-        return;
-    if (pthread_attr_getstack(&attr, &low, &size) == 0 && size > 0)
-        guest_me.deep = (const char *)low + size - (size / 2 < ALLOWANCE ? size / 2 : ALLOWANCE);
+    if (pthread_getattr_np(pthread_self(), &attr) != 0)
+        return NULL;
+    int failed = pthread_attr_getstack(&attr, &low, &size);
     pthread_attr_destroy(&attr);
+    if (failed || !size)
+        return NULL;
+    return (const char *)low + size - (size / 2 < allowance ? size / 2 : allowance);
 }
 
-static int depth_of(const py_tstate *t)
+void deep_new_thread(void)
 {
-    return (int)py_u32(t, TSTATE_DEPTH);
+    if (py.minor <= LAST_MINOR)
+        guest_me.deep = deep_mark(ALLOWANCE);
 }
 
 static bool still_there(const py_tstate *wanted)
@@ -75,7 +76,7 @@ static void look(void)
         if (!p->tstate)
             continue;
         bool there = still_there(p->tstate);
-        if (there && depth_of(p->tstate) >= p->depth)
+        if (there && pyver_depth(p->tstate) >= p->depth)
             continue;
         py_tstate *back = p->tstate;
         p->tstate = NULL;
@@ -134,11 +135,9 @@ bool deep_pause(void)
     if (!p || !start_watching())
         return false;
     py_tstate *t = py.PyThreadState_Get();
-    uint64_t why = RING_PAUSE_DEEP;
-    const struct guest_piece piece = {&why, sizeof why};
-    guest_emit_ext(RING_EXT_PAUSE, &piece, 1);
+    guest_emit_pause(RING_PAUSE_DEEP);
     guest_resync();
-    *p = (struct paused){t, depth_of(t)};
+    *p = (struct paused){t, pyver_depth(t)};
     atomic_fetch_add(&paused_count, 1);
     set_hook(t, false);
     return true;

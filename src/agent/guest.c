@@ -144,7 +144,6 @@ static bool claim(uint32_t *ret)
             return true;
         }
     }
-    atomic_fetch_add(&s->no_slot, 1);
     return false;
 }
 
@@ -174,12 +173,15 @@ static bool open_thread(uint64_t now)
         return false;
     me->refused = true; /* until it has worked */
     int fd = session_fd();
-    if (fd < 0 || !claim(&slot))
+    if (fd < 0 || !claim(&slot)) {
+        atomic_fetch_add(&guest.session->no_slot, 1);
         return false;
+    }
     struct ring_header *h = mmap(NULL, RING_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
                                  (off_t)ring_slot_offset(slot));
     if (h == MAP_FAILED) {
         atomic_store(&guest.session->slot_state[slot], RING_FREE);
+        atomic_fetch_add(&guest.session->no_slot, 1);
         return false;
     }
     fill_header(h, now);
@@ -387,4 +389,10 @@ void guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t
     if (at % 8)
         guest_put(me, word);
     guest_publish(me);
+}
+
+void guest_emit_pause(enum ring_pause why)
+{
+    uint64_t word = why;
+    guest_emit_ext(RING_EXT_PAUSE, &(struct guest_piece){&word, sizeof word}, 1);
 }

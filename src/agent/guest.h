@@ -54,8 +54,8 @@ static inline uint64_t guest_now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Before a record of this kind: makes room for `words` more and writes the time up to `now`, and what this took as a wait; then
- * me->last is the present. False: nothing can be written now. */
+/* Before a record of this kind: makes room for `words` more and writes the time up to `now`, and what
+ * this took as a wait; then me->last is the present. False: nothing can be written now. */
 bool guest_slow(uint64_t now, uint32_t words, enum ring_kind kind);
 
 static inline void guest_put(struct guest_thread *me, uint64_t word)
@@ -108,6 +108,9 @@ struct guest_piece {
     size_t len;
 };
 void guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t count);
+
+/* From here on this thread is not traced. */
+void guest_emit_pause(enum ring_pause why);
 
 /* Comes in: reads the variable and maps the session. False: not invited, or of another version. */
 bool guest_enter(void);

@@ -25,10 +25,7 @@ static py_object *on_start(py_object *self, py_object *const *args, size_t n, py
             return monitoring_never();
         lines_begins();
     }
-    if (unlikely(mark & RING_CODE_COROUTINE))
-        guest_emit_frame(RING_ENTER, codes_number(mark), pyver_running());
-    else
-        guest_emit(RING_ENTER, codes_number(mark));
+    codes_emit(RING_ENTER, mark, pyver_running());
     return py.none;
 }
 
@@ -36,10 +33,7 @@ static py_object *on_return(py_object *self, py_object *const *args, size_t n, p
 {
     (void)self, (void)n, (void)names;
     code_mark mark = codes_mark(args[FIRST_ARG]);
-    if (unlikely(mark & RING_CODE_COROUTINE))
-        guest_emit_frame(RING_LEAVE, codes_number(mark), pyver_running());
-    else
-        guest_emit(RING_LEAVE, codes_number(mark));
+    codes_emit(RING_LEAVE, mark, pyver_running());
     return py.none;
 }
 
@@ -49,10 +43,7 @@ static py_object *on_unwind(py_object *self, py_object *const *args, size_t n, p
     code_mark mark = codes_mark(args[FIRST_ARG]);
     if (mark & RING_CODE_LEFT_OUT) /* comes for everybody: it cannot be asked for one by one */
         return py.none;
-    if (mark & RING_CODE_COROUTINE)
-        guest_emit_frame(RING_UNWIND, codes_number(mark), pyver_running());
-    else
-        guest_emit(RING_UNWIND, codes_number(mark));
+    codes_emit(RING_UNWIND, mark, pyver_running());
     return py.none;
 }
 
@@ -60,10 +51,7 @@ static py_object *on_yield(py_object *self, py_object *const *args, size_t n, py
 {
     (void)self, (void)n, (void)names;
     code_mark mark = codes_mark(args[FIRST_ARG]);
-    if (mark & RING_CODE_COROUTINE)
-        guest_emit_frame(RING_SUSPEND, codes_number(mark), pyver_running());
-    else
-        guest_emit(RING_SUSPEND, codes_number(mark));
+    codes_emit(RING_SUSPEND, mark, pyver_running());
     return py.none;
 }
 
@@ -76,10 +64,7 @@ static py_object *on_resume(py_object *self, py_object *const *args, size_t n, p
         return py.none;
     if (mark & CODE_LONG)
         lines_goes_on(args[FIRST_ARG], args[OFFSET_ARG]);
-    if (mark & RING_CODE_COROUTINE)
-        guest_emit_frame(RING_RESUME, codes_number(mark), pyver_running());
-    else
-        guest_emit(RING_RESUME, codes_number(mark));
+    codes_emit(RING_RESUME, mark, pyver_running());
     return py.none;
 }
 

@@ -9,14 +9,6 @@
 #include "agent/hooks.h"
 #include "agent/lines.h"
 
-static inline void emit(enum ring_kind kind, code_mark mark, py_frame *frame)
-{
-    if (unlikely(mark & RING_CODE_COROUTINE))
-        guest_emit_frame(kind, codes_number(mark), (uint64_t)(uintptr_t)frame);
-    else
-        guest_emit(kind, codes_number(mark));
-}
-
 void profile_on_return(py_frame *frame, const py_object *value)
 {
     code_mark mark = codes_mark(pyver_frame_code(frame));
@@ -25,7 +17,7 @@ void profile_on_return(py_frame *frame, const py_object *value)
     enum ring_kind kind = value ? RING_LEAVE : RING_UNWIND;
     if (unlikely(mark & RING_CODE_GENERATOR) && value && pyver_frame_yields(frame))
         kind = RING_SUSPEND;
-    emit(kind, mark, frame);
+    codes_emit(kind, mark, (uint64_t)(uintptr_t)frame);
 }
 
 void profile_on_call(py_frame *frame)
@@ -36,7 +28,7 @@ void profile_on_call(py_frame *frame)
     if (unlikely(mark & RING_CODE_LEFT_OUT))
         return;
     bool resumes = unlikely(mark & RING_CODE_GENERATOR) && pyver_frame_started(frame);
-    emit(resumes ? RING_RESUME : RING_ENTER, mark, frame);
+    codes_emit(resumes ? RING_RESUME : RING_ENTER, mark, (uint64_t)(uintptr_t)frame);
 }
 
 static inline void on_c(enum ring_kind kind, py_object *callable)
@@ -155,9 +147,7 @@ void profile_others(void)
 {
     if (setting || !guest.on)
         return;
-    uint64_t why = RING_PAUSE_OTHER;
-    const struct guest_piece piece = {&why, sizeof why};
-    guest_emit_ext(RING_EXT_PAUSE, &piece, 1);
+    guest_emit_pause(RING_PAUSE_OTHER);
     guest_resync();
     py.Py_AddPendingCall(cover_later, NULL); /* if it was removed, we are back at once */
 }

@@ -177,6 +177,30 @@ bool pyver_frame_yields(py_frame *frame)
     return index >= 0 && (*at == OP_YIELD_VALUE || (py.minor < 11 && at[2] == OP_YIELD_FROM));
 }
 
+bool pyver_inner_is_generator(const py_inner *frame)
+{
+    enum { OWNER = 69, OWNED_BY_GENERATOR = 1 };
+    return ((const uint8_t *)frame)[OWNER] == OWNED_BY_GENERATOR;
+}
+
+bool pyver_inner_has_yielded(const py_inner *frame)
+{
+    /* the state says "executing" by now, but the instruction it stopped at tells */
+    return *(const uint8_t *)py_pointer(frame, py.inner_instr) == OP_YIELD_VALUE;
+}
+
+bool pyver_inner_is_suspended(const py_inner *frame)
+{
+    enum { STATE_BEFORE = 5, SUSPENDED = -1 }; /* in the generator that holds the frame */
+    return ((const int8_t *)frame)[-STATE_BEFORE] == SUSPENDED;
+}
+
+int pyver_depth(const py_tstate *t)
+{
+    enum { RECURSION_DEPTH = 32 };
+    return (int)py_u32(t, RECURSION_DEPTH);
+}
+
 void pyver_set_profile(py_tstate *t, py_tracefunc func)
 {
     if (py._PyEval_SetProfile) {

@@ -12,6 +12,7 @@
 
 typedef struct py_object py_object;
 typedef struct py_frame py_frame;
+typedef struct py_inner py_inner; /* the interpreter's own frame, 3.11 */
 typedef struct py_tstate py_tstate;
 
 /* A C profile or trace function, and what it is called for. */
@@ -135,6 +136,14 @@ py_frame *pyver_frame_back(py_frame *frame);
 /* Below 3.12, for a frame of a generator's code: has it run before? And has it just yielded? */
 bool pyver_frame_started(py_frame *frame);
 bool pyver_frame_yields(py_frame *frame);
+
+/* 3.11, of an interpreter frame: does a generator hold it, has that run before, is it suspended? */
+bool pyver_inner_is_generator(const py_inner *frame);
+bool pyver_inner_has_yielded(const py_inner *frame);
+bool pyver_inner_is_suspended(const py_inner *frame);
+
+/* 3.8 to 3.10: how many calls deep a thread is. */
+int pyver_depth(const py_tstate *t);
 
 /* 3.12+: what tells the running frame of this thread from others; for generators it stays the same
  * from resume to resume. */

@@ -44,8 +44,10 @@ static void open_frames(enum ring_kind first)
 static void install(void)
 {
     installed = true;
-    if (!codes_init())
+    if (!codes_init()) {
+        atomic_fetch_add(&guest.session->refused, 1);
         return;
+    }
     calibrate_bare();
     atomic_store(&guest.on, true);
     guest_new_thread = open_frames;
@@ -58,6 +60,7 @@ static void install(void)
                                   : profile_install();
     if (!good) {
         atomic_store(&guest.on, false);
+        atomic_fetch_add(&guest.session->refused, 1);
         return;
     }
     calibrate_hooked();

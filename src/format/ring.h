@@ -171,7 +171,7 @@ struct ring_session {
     _Atomic uint32_t next_code;                  /* numbers given out so far */
     _Atomic uint32_t next_slot;                  /* where to begin looking for a free one */
     _Atomic uint32_t no_slot;                    /* threads that found none */
-    _Atomic uint32_t refused;                    /* guests of another version that turned back */
+    _Atomic uint32_t refused;                    /* guests that turned back: of another version, or with no way in */
     _Atomic uint32_t slot_state[RING_MAX_SLOTS]; /* enum ring_slot_state */
     /* Whose lines are wanted; empty: everybody's. Each line of it is "f:MODULE:QUALNAME" or
      * "m:REGEX", an extended regular expression for `file:line(function)`, the name or the file. */

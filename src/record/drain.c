@@ -312,6 +312,11 @@ static void meet_thread(struct carry *c, struct feed *f)
     format_writer_thread(w, &record);
 }
 
+static uint64_t ns_of(const struct carry *c, uint64_t ticks)
+{
+    return (uint64_t)((double)ticks * c->ns_per_tick);
+}
+
 static void carry_calls(struct carry *c, struct feed *f)
 {
     size_t kept = 0;
@@ -329,8 +334,8 @@ static void carry_calls(struct carry *c, struct feed *f)
             .stack = stack,
             .calls = n->calls,
             .resumes = n->resumes,
-            .self_ns = (uint64_t)((double)n->self * c->ns_per_tick),
-            .alive_ns = (uint64_t)((double)n->alive * c->ns_per_tick),
+            .self_ns = ns_of(c, n->self),
+            .alive_ns = ns_of(c, n->alive),
         };
         /* what passes outside of every function is nobody's; and calls among selected functions
          * alone (ring.h, selection) are no call tree */
@@ -363,16 +368,6 @@ static void carry_calibration(struct carry *c, struct feed *f)
     format_writer_meta(c->shared->writer, key, value);
 }
 
-static uint32_t file_code(const struct carry *c, uint32_t code)
-{
-    return code < c->d->file_code.len ? c->d->file_code.data[code] : 0;
-}
-
-static uint64_t ns_of(const struct carry *c, uint64_t ticks)
-{
-    return (uint64_t)((double)ticks * c->ns_per_tick);
-}
-
 static void carry_lines(struct carry *c, struct feed *f)
 {
     struct linetree *t = &f->lines;
@@ -380,8 +375,9 @@ static void carry_lines(struct carry *c, struct feed *f)
     for (size_t i = 0; i < t->changed.len; i++) {
         uint32_t cell = t->changed.data[i];
         struct linetree_cell *n = &t->cells.data[cell];
-        uint32_t code = file_code(c, n->code), callee = file_code(c, n->callee);
-        if ((n->code && !code) || (n->callee && !callee)) {
+        uint32_t code = 0, callee = 0;
+        if ((n->code && !code_of(c->d, n->code, &code)) ||
+            (n->callee && !code_of(c->d, n->callee, &callee))) {
             t->changed.data[kept++] = cell; /* its name is still to come */
             continue;
         }
@@ -395,7 +391,7 @@ static void carry_lines(struct carry *c, struct feed *f)
             .own_ns = n->callee ? 0 : ns_of(c, n->now.own - n->taken.own),
             .callee_ns = ns_of(c, n->now.callee - n->taken.callee),
         };
-        if (code)
+        if (n->code) /* the thread itself has no lines */
             format_writer_line(c->shared->writer, &record);
         n->taken = n->now;
     }
@@ -416,11 +412,7 @@ static bool translate(struct carry *c, uint32_t *code)
         *code = d->waiting_code;
         return true;
     }
-    uint32_t id = *code < d->file_code.len ? d->file_code.data[*code] : 0;
-    if (!id && !c->last)
-        return false;
-    *code = id;
-    return true;
+    return code_of(d, *code, code);
 }
 
 /* All functions of a block and its summaries, or none. */
@@ -527,12 +519,11 @@ static void carry_feed(struct carry *c, struct feed *f)
     uint64_t *v = c->shared->stats->value;
     v[RECORD_STAT_EVENTS] += f->records;
     v[RECORD_STAT_EVENTS_DAMAGED] += f->nonsense;
-    v[RECORD_STAT_EVENT_WAIT_NS] +=
-        (uint64_t)((double)(f->room_ticks - f->room_carried) * c->ns_per_tick);
+    v[RECORD_STAT_EVENT_WAIT_NS] += ns_of(c, f->room_ticks - f->room_carried);
     v[RECORD_STAT_EVENTS_LOST] += f->lost - f->lost_carried;
     f->room_carried = f->room_ticks;
     f->lost_carried = f->lost;
-    v[RECORD_STAT_EVENT_PAUSED_NS] += (uint64_t)((double)f->paused_ticks * c->ns_per_tick);
+    v[RECORD_STAT_EVENT_PAUSED_NS] += ns_of(c, f->paused_ticks);
     f->records = f->nonsense = f->waited_ticks = f->paused_ticks = 0;
 }
 
