@@ -165,13 +165,13 @@ struct ring_session {
     uint32_t instruments; /* enum ring_instrument */
     uint32_t clock;       /* enum ring_clock */
     uint64_t ticks_per_second;
-    uint32_t wait_max_ms;                        /* a full ring is waited for so long */
-    _Atomic uint32_t stop;                       /* guests take themselves out */
-    _Atomic uint64_t beat_ns;                    /* CLOCK_MONOTONIC of the recorder's last look */
-    _Atomic uint32_t next_code;                  /* numbers given out so far */
-    _Atomic uint32_t next_slot;                  /* where to begin looking for a free one */
-    _Atomic uint32_t no_slot;                    /* threads that found none */
-    _Atomic uint32_t refused;                    /* guests that turned back: of another version, or with no way in */
+    uint32_t wait_max_ms;       /* a full ring is waited for so long */
+    _Atomic uint32_t stop;      /* guests take themselves out */
+    _Atomic uint64_t beat_ns;   /* CLOCK_MONOTONIC of the recorder's last look */
+    _Atomic uint32_t next_code; /* numbers given out so far */
+    _Atomic uint32_t next_slot; /* where to begin looking for a free one */
+    _Atomic uint32_t no_slot;   /* threads that found none */
+    _Atomic uint32_t refused;   /* guests that turned back: of another version, or with no way in */
     _Atomic uint32_t slot_state[RING_MAX_SLOTS]; /* enum ring_slot_state */
     /* Whose lines are wanted; empty: everybody's. Each line of it is "f:MODULE:QUALNAME" or
      * "m:REGEX", an extended regular expression for `file:line(function)`, the name or the file. */
