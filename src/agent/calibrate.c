@@ -8,7 +8,6 @@
 enum {
     CALLS = 200, /* in one round; as many as the program below says */
     ROUNDS = 9,
-    SCALE = 1024, /* of the numbers in ring_calibration */
     FILE_INPUT = 257,
 };
 
@@ -18,8 +17,11 @@ static const char PROGRAM[] = "def empty():\n"
                               "    for _ in numbers: f()\n"
                               "def c(numbers, f):\n"
                               "    for _ in numbers: f(numbers)\n"
+                              "def c_type(numbers, f):\n"
+                              "    for _ in numbers: f(numbers)\n"
                               "numbers = range(200)\n"
-                              "f = len\n";
+                              "f = len\n"
+                              "kind = bool\n";
 
 /* Ticks for one call, of the rounds' middle, and half of what the middle half of them spread over. */
 struct measured {
@@ -27,7 +29,7 @@ struct measured {
 };
 
 static py_object *names; /* the program's globals; NULL: it could not be run */
-static struct measured bare_python, bare_c;
+static struct measured bare_python, bare_c, bare_aside;
 static struct ring_calibration result;
 static bool has_result;
 
@@ -87,6 +89,7 @@ void calibrate_bare(void)
             "empty"); /* the interpreter adapts its code first, as the program's will be */
     bare_python = measure("python", "empty");
     bare_c = measure("c", "f");
+    bare_aside = measure("c_type", "kind");
 }
 
 /* Mean ticks from enter to leave over what was written since `from`. */
@@ -106,7 +109,7 @@ static double mean_inside(uint64_t from, enum ring_kind enter, enum ring_kind le
 
 static uint32_t scaled(double ticks)
 {
-    return ticks <= 0 ? 0 : (uint32_t)(ticks * SCALE);
+    return ticks <= 0 ? 0 : (uint32_t)(ticks * RING_CALIBRATION_SCALE);
 }
 
 /* Splits the cost of a call's events. Of the bare call a third is taken to lie between the stamps: the
@@ -139,6 +142,8 @@ void calibrate_hooked(void)
     hooked = measure("c", "f");
     split(bare_c, hooked, mean_inside(from, RING_C_ENTER, RING_C_LEAVE), &result.c_inside,
           &result.c_outside);
+    hooked = measure("c_type", "kind");
+    result.aside = scaled(hooked.call - bare_aside.call);
     guest_emit_ext(RING_EXT_GO, NULL, 0);
     has_result = guest_me.ring != NULL;
     py.Py_DecRef(names);

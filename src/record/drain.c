@@ -336,12 +336,13 @@ static void carry_calls(struct carry *c, struct feed *f)
             .resumes = n->resumes,
             .self_ns = ns_of(c, n->self),
             .alive_ns = ns_of(c, n->alive),
+            .probes_ns = ns_of(c, n->asides * f->calibration.aside / RING_CALIBRATION_SCALE),
         };
         /* what passes outside of every function is nobody's; and calls among selected functions
          * alone (ring.h, selection) are no call tree */
         if (node && c->d->session->shared->instruments & RING_CALLS)
             format_writer_calls(c->shared->writer, &record);
-        n->calls = n->resumes = n->self = n->alive = 0;
+        n->calls = n->resumes = n->asides = n->self = n->alive = 0;
     }
     f->tree.changed.len = kept;
 }
@@ -359,7 +360,7 @@ static void carry_calibration(struct carry *c, struct feed *f)
     if (known)
         *known = f->process;
     const struct ring_calibration *r = &f->calibration;
-    double ns = c->ns_per_tick / 1024;
+    double ns = c->ns_per_tick / RING_CALIBRATION_SCALE;
     char key[48], value[192];
     snprintf(key, sizeof key, "calibration.%u", f->process);
     snprintf(value, sizeof value, "%.2f %.2f %.2f %.2f %.2f %.2f", r->python_inside * ns,
