@@ -21,6 +21,13 @@ enum {
 #define BLOCKS_NS   (400 * NS_PER_MS) /* events wait for company so long */
 #define DEATHS_NS   (20 * NS_PER_MS)  /* processes that died without a word are looked for */
 
+/* A process whose guest told what its probes cost, and how quick the machine was since. */
+struct calibrated {
+    uint32_t process;
+    struct ring_calibration cost;
+    uint64_t pace_ticks, pace_count;
+};
+
 struct drain {
     const struct session *session; /* borrowed */
     pthread_t thread;
@@ -36,7 +43,7 @@ struct drain {
     struct feed *feed[RING_MAX_SLOTS];
     VEC(struct feed *) done; /* given back by their thread, not yet by us */
     struct feed_codes codes;
-    VEC(uint32_t) calibrated;   /* processes whose calibration is in the file */
+    VEC(struct calibrated) calibrated;
     VEC(uint32_t) file_code;    /* number of the session -> id in the file; 0: not defined yet */
     struct sources_place *here; /* ours: for the files of processes that are gone */
     uint32_t waiting_code; /* id of what stands for EVENTS_WAITING_CODE; 0: not asked for yet */
@@ -336,7 +343,7 @@ static void carry_calls(struct carry *c, struct feed *f)
             .resumes = n->resumes,
             .self_ns = ns_of(c, n->self),
             .alive_ns = ns_of(c, n->alive),
-            .probes_ns = ns_of(c, n->asides * f->calibration.aside / RING_CALIBRATION_SCALE),
+            .probes_ns = ns_of(c, (uint64_t)((double)n->asides * f->aside_ticks)),
         };
         /* what passes outside of every function is nobody's; and calls among selected functions
          * alone (ring.h, selection) are no call tree */
@@ -347,26 +354,55 @@ static void carry_calls(struct carry *c, struct feed *f)
     f->tree.changed.len = kept;
 }
 
-/* What an event costs in that process, as a fact: six numbers in ns. */
-static void carry_calibration(struct carry *c, struct feed *f)
+/* How much slower, by the reference work, the machine was on average than during the calibration. */
+static double pace_of(const struct calibrated *p)
 {
-    if (!f->has_calibration)
-        return;
-    f->has_calibration = false;
-    for (size_t i = 0; i < c->d->calibrated.len; i++)
-        if (c->d->calibrated.data[i] == f->process)
-            return;
-    uint32_t *known = vec_push(&c->d->calibrated);
-    if (known)
-        *known = f->process;
-    const struct ring_calibration *r = &f->calibration;
-    double ns = c->ns_per_tick / RING_CALIBRATION_SCALE;
+    const double most = 8;
+    if (!p->pace_count || !p->cost.pace)
+        return 1;
+    double pace = (double)p->pace_ticks / (double)p->pace_count /
+                  ((double)p->cost.pace / RING_CALIBRATION_SCALE);
+    return pace < 1 / most ? 1 / most : pace > most ? most : pace;
+}
+
+/* What an event costs in that process, as a fact: six numbers in ns. */
+static void tell_calibration(struct carry *c, const struct calibrated *p)
+{
+    const struct ring_calibration *r = &p->cost;
+    double ns = c->ns_per_tick / RING_CALIBRATION_SCALE * pace_of(p);
     char key[48], value[192];
-    snprintf(key, sizeof key, "calibration.%u", f->process);
+    snprintf(key, sizeof key, "calibration.%u", p->process);
     snprintf(value, sizeof value, "%.2f %.2f %.2f %.2f %.2f %.2f", r->python_inside * ns,
              r->python_outside * ns, r->c_inside * ns, r->c_outside * ns, r->line * ns,
              r->error * ns);
     format_writer_meta(c->shared->writer, key, value);
+}
+
+/* That of a feed's process; NULL if it never told. */
+static struct calibrated *calibrated_of(struct carry *c, struct feed *f)
+{
+    struct drain *d = c->d;
+    for (size_t i = d->calibrated.len; i-- > 0;)
+        if (d->calibrated.data[i].process == f->process)
+            return &d->calibrated.data[i];
+    struct calibrated *p = f->has_calibration ? vec_push(&d->calibrated) : NULL;
+    if (p) {
+        *p = (struct calibrated){.process = f->process, .cost = f->calibration};
+        tell_calibration(c, p);
+    }
+    return p;
+}
+
+static void carry_calibration(struct carry *c, struct feed *f)
+{
+    struct calibrated *p = calibrated_of(c, f);
+    if (!p)
+        return;
+    p->pace_ticks += f->pace_ticks - f->pace_ticks_carried;
+    p->pace_count += f->pace_count - f->pace_count_carried;
+    f->pace_ticks_carried = f->pace_ticks;
+    f->pace_count_carried = f->pace_count;
+    f->aside_ticks = p->cost.aside * pace_of(p) / RING_CALIBRATION_SCALE;
 }
 
 static void carry_lines(struct carry *c, struct feed *f)
@@ -566,5 +602,7 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
     }
     d->done.len = kept;
     pthread_mutex_unlock(&d->lock);
+    for (size_t i = 0; c.last && i < d->calibrated.len; i++)
+        tell_calibration(&c, &d->calibrated.data[i]); /* by all that is known now */
     vec_release(&c.path);
 }

@@ -414,6 +414,8 @@ int64_t feed_take(struct feed *f, struct feed_codes *codes, const struct session
     }
     f->tail = at;
     f->lost = atomic_load_explicit(&f->ring->lost, memory_order_relaxed);
+    f->pace_ticks = atomic_load_explicit(&f->ring->pace_ticks, memory_order_relaxed);
+    f->pace_count = atomic_load_explicit(&f->ring->pace_count, memory_order_relaxed);
     f->room_ticks = atomic_load_explicit(&f->ring->waited_ticks, memory_order_relaxed);
     atomic_store_explicit(&f->ring->tail, at, memory_order_release);
     return (int64_t)(at - begin);
