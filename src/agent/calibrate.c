@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 enum {
-    CALLS = 200, /* in one round; as many as the program below says */
-    ROUNDS = 9,
+    CALLS = 100, /* in one round; as many as the program below says */
+    ROUNDS = 21,
     FILE_INPUT = 257,
 };
 
@@ -20,7 +20,7 @@ static const char PROGRAM[] = "def empty():\n"
                               "    for _ in numbers: f(numbers)\n"
                               "def c_type(numbers, f):\n"
                               "    for i in numbers: f(i)\n"
-                              "numbers = range(200)\n"
+                              "numbers = range(100)\n"
                               "f = len\n"
                               "kind = range\n";
 

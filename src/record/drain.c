@@ -16,10 +16,11 @@ enum {
     WANTS_BYTES = 4 << 20,        /* so much is worth a flush */
     MAX_BACKLOG_BYTES = 16 << 20, /* past that, blocks wait here and not in the writer */
 };
-#define IDLE_MIN_NS (200 * NS_PER_US)
-#define IDLE_MAX_NS (2 * NS_PER_MS)
-#define BLOCKS_NS   (400 * NS_PER_MS) /* events wait for company so long */
-#define DEATHS_NS   (20 * NS_PER_MS)  /* processes that died without a word are looked for */
+/* Between two turns. Much shorter, and our waking up disturbs the program by more than its probes do
+ * (3 to 5 points of a share); much longer, and a ring may fill in it. */
+#define NAP_NS    (2 * NS_PER_MS)
+#define BLOCKS_NS (400 * NS_PER_MS) /* events wait for company so long */
+#define DEATHS_NS (20 * NS_PER_MS)  /* processes that died without a word are looked for */
 
 /* A process whose guest told what its probes cost, and how quick the machine was since. */
 struct calibrated {
@@ -131,7 +132,7 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
 static void *drain_main(void *arg)
 {
     struct drain *d = arg;
-    uint64_t idle = IDLE_MIN_NS, deaths_ns = 0;
+    uint64_t deaths_ns = 0;
     while (!atomic_load_explicit(&d->stop, memory_order_relaxed)) {
         uint64_t now = clock_mono_ns();
         bool deaths = now - deaths_ns > DEATHS_NS;
@@ -141,8 +142,7 @@ static void *drain_main(void *arg)
         atomic_store(&d->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
         if (taken >= TURN_WORDS)
             continue; /* somebody is quicker than one turn: go on */
-        idle = taken ? IDLE_MIN_NS : min_u64(idle * 2, IDLE_MAX_NS);
-        struct timespec nap = {0, (long)idle};
+        struct timespec nap = {0, (long)NAP_NS};
         nanosleep(&nap, NULL);
     }
     while (look_at_all(d, true))
