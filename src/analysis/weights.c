@@ -1,8 +1,8 @@
-/* The one pass over the samples. Filters are resolved to one byte a thread and one a stack before
- * it starts, so that the loop is a load, a test, a call of the metric and two adds. */
+/* The one pass over the samples. Filters are resolved before it starts (filter.h), so that the loop is
+ * a load, a test, a call of the metric and two adds. */
 #include "analysis/weights.h"
 
-#include "analysis/match.h"
+#include "analysis/filter.h"
 #include "base/attr.h"
 #include "base/err.h"
 #include "base/large.h"
@@ -17,11 +17,8 @@ enum { PREFETCH_AHEAD = 12 };
 enum { PARALLEL_RECORDS = 1 << 20, MAX_PARTS = 4 };
 
 struct pass {
-    const struct analysis_query *query;
+    const struct analysis_filter *filter;
     struct analysis_weights *weights;
-    const uint8_t *takes;       /* for each thread */
-    const uint8_t *takes_stack; /* for each node of the trie; NULL: all */
-    bool clips;
     unsigned part, parts;
     uint32_t damaged;
     int result;
@@ -31,24 +28,16 @@ static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
 {
     struct pass *pass = ctx;
     struct analysis_weights *w = pass->weights;
-    bool (*weigh)(const struct record_sample *, uint64_t *) = w->metric->weigh_sample;
     for (size_t i = 0; i < n; i++) {
         struct record_sample clipped;
         const struct record_sample *s = &samples[i];
         if (i + PREFETCH_AHEAD < n)
             __builtin_prefetch(&w->node[samples[i + PREFETCH_AHEAD].stack], 1);
         w->recorded_samples += s->count;
-        if (!pass->takes[s->thread] || (pass->takes_stack && !pass->takes_stack[s->stack]))
+        uint64_t weight;
+        if (!analysis_filter_take(pass->filter, &s, &clipped, &weight))
             continue;
-        if (unlikely(pass->clips)) {
-            clipped = *s;
-            if (!analysis_query_clip(pass->query, &clipped))
-                continue;
-            s = &clipped;
-        }
-        struct analysis_weight add = {.samples = s->count};
-        if (!weigh(s, &add.weight))
-            continue;
+        struct analysis_weight add = {weight, s->count};
         analysis_weight_add(&w->node[s->stack], add);
         analysis_weight_add(&w->thread[s->thread], add);
     }
@@ -167,26 +156,20 @@ int analysis_weights_init(const struct profile *profile, const struct analysis_q
                           struct analysis_weights *ret)
 {
     const struct profile_tables *t = profile_tables(profile);
-    _cleanup_free_ uint8_t *takes = calloc(t->thread_count + 1, 1);
-    _cleanup_free_ uint8_t *takes_stack = NULL;
-    struct analysis_weights w = {.profile = profile,
-                                 .metric = analysis_metric_of(profile, query->metric),
-                                 .exact = is_exact(profile, query)};
-    int r = takes ? columns_init(&w, t) : E_NOMEM;
-    if (r == 0)
-        r = analysis_match_nodes(t, query, &takes_stack);
+    struct analysis_filter filter;
+    int r = analysis_filter_init(profile, query, &filter);
+    if (r < 0)
+        return r;
+    struct analysis_weights w = {
+        .profile = profile, .metric = filter.metric, .exact = is_exact(profile, query)};
+    for (size_t i = 0; i < t->thread_count; i++)
+        w.threads_taken += filter.thread[i] && analysis_thread_is_known(t, (uint32_t)i);
+    r = columns_init(&w, t);
     if (r == 0) {
-        for (size_t i = 0; i < t->thread_count; i++) {
-            takes[i] = analysis_query_takes_thread(query, t, (uint32_t)i);
-            w.threads_taken += takes[i] && analysis_thread_is_known(t, (uint32_t)i);
-        }
-        struct pass pass = {.query = query,
-                            .weights = &w,
-                            .takes = takes,
-                            .takes_stack = takes_stack,
-                            .clips = query->has_from || query->has_to};
+        struct pass pass = {.filter = &filter, .weights = &w};
         r = w.metric->weigh_calls ? weigh_exact(&w, query) : weigh_all(&pass, t);
     }
+    analysis_filter_release(&filter);
     if (r < 0) {
         analysis_weights_release(&w);
         return r;
