@@ -53,7 +53,7 @@ int analysis_calltree_grow(struct analysis_calltree *c, const struct analysis_qu
     if (r == 0 && options->by_thread)
         r = label_threads(c);
     if (r == 0 && options->by_thread)
-        r = analysis_forest_init_threads(&c->rows, query, &forest);
+        r = analysis_forest_init_threads(&c->rows, query, options->tree.bottom_up, &forest);
     else if (r == 0)
         analysis_forest_init(&c->rows, &forest);
     if (r == 0)

@@ -11,6 +11,7 @@
  * equal length, which the depths decide. */
 #include "analysis/merged.h"
 
+#include "analysis/trie.h"
 #include "base/err.h"
 #include "base/idxmap.h"
 #include "base/large.h"
@@ -56,40 +57,14 @@ static int merge(const struct analysis_rows *rows, struct merging *m, uint32_t *
     return r;
 }
 
-/* A walk's number of every node: a subtree takes as many numbers as it has nodes. */
-static int number(const struct merging *m, uint32_t **ret)
-{
-    const uint32_t *parent = m->parent.data;
-    size_t count = m->parent.len;
-    uint32_t *place = large_calloc(count + 1, sizeof *place);
-    _cleanup_free_ uint32_t *size = large_calloc(count + 1, sizeof *size);
-    if (!place || !size) {
-        free(place);
-        return E_NOMEM;
-    }
-    for (size_t i = 0; i < count; i++)
-        size[i] = 1;
-    for (size_t i = count; i-- > 1;)
-        size[parent[i]] += size[i];
-    place[0] = 0;
-    uint32_t *next = size; /* from here on: the number that the next child of a node gets */
-    next[0] = 1;
-    for (size_t i = 1; i < count; i++) {
-        place[i] = next[parent[i]];
-        next[parent[i]] += size[i];
-        next[i] = place[i] + 1;
-    }
-    *ret = place;
-    return 0;
-}
-
 static int lay_out(const struct merging *m, size_t stacks, struct analysis_merged *made)
 {
     size_t count = m->parent.len;
-    uint32_t *place;
-    int r = number(m, &place);
+    uint32_t *place, *end;
+    int r = analysis_trie_number(m->parent.data, count, &place, &end);
     if (r < 0)
         return r;
+    free(end);
     made->count = count;
     made->parent = large_calloc(count + 1, sizeof *made->parent);
     made->row = large_calloc(count + 1, sizeof *made->row);

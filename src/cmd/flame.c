@@ -125,7 +125,7 @@ static int make_forest(const struct flame_request *q, const struct flame_run *ru
     if (before)
         return analysis_forest_init_diff(&before->rows, &run->rows, ret);
     if (q->options->by_thread)
-        return analysis_forest_init_threads(&run->rows, &q->query, ret);
+        return analysis_forest_init_threads(&run->rows, &q->query, q->options->bottom_up, ret);
     analysis_forest_init(&run->rows, ret);
     return 0;
 }
