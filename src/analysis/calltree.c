@@ -49,7 +49,7 @@ int analysis_calltree_grow(struct analysis_calltree *c, const struct analysis_qu
 {
     struct analysis_forest forest = {0};
     c->options = *options;
-    int r = analysis_rows_init(&c->weights, options->by, &c->rows);
+    int r = analysis_rows_init_names(&c->weights, options->by, &c->rows);
     if (r == 0 && options->by_thread)
         r = label_threads(c);
     if (r == 0 && options->by_thread)

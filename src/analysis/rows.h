@@ -63,6 +63,11 @@ int analysis_rows_init(const struct analysis_weights *weights, enum analysis_by 
                        struct analysis_rows *ret);
 void analysis_rows_release(struct analysis_rows *rows);
 
+/* Names and places alone, for who has weights of his own: no selves, totals or calls. Of kinds that
+ * stand in stacks. */
+int analysis_rows_init_names(const struct analysis_weights *weights, enum analysis_by by,
+                             struct analysis_rows *ret);
+
 /* True if rows of that kind stand in stacks, and so have callers and callees. */
 bool analysis_by_is_code(enum analysis_by by);
 

@@ -107,8 +107,10 @@ static int run_load(const struct flame_request *q, const char *name, struct flam
         return cmd_fail(CMD_FAILED,
                         "'%s' does not say when its stacks were seen: leave out --by-time",
                         profile_path(run->profile));
-    r = analysis_rows_init(
-        &run->weights, q->options->by_line ? ANALYSIS_BY_LINE : ANALYSIS_BY_FUNCTION, &run->rows);
+    enum analysis_by by = q->options->by_line ? ANALYSIS_BY_LINE : ANALYSIS_BY_FUNCTION;
+    /* what is compared is compared by what it weighs, too */
+    r = q->options->diff ? analysis_rows_init(&run->weights, by, &run->rows)
+                         : analysis_rows_init_names(&run->weights, by, &run->rows);
     return r < 0 ? cmd_fail(CMD_FAILED, "cannot make the graph: %s", err_text(r)) : 0;
 }
 
