@@ -17,7 +17,8 @@
 #include "base/large.h"
 #include "base/vec.h"
 
-enum { BLOCK = 32 };
+/* Large enough that what is known of blocks stays in the cache. */
+enum { BLOCK = 256 };
 
 struct merging {
     VEC(uint32_t) parent;
@@ -107,8 +108,7 @@ void analysis_merged_release(struct analysis_merged *m)
     free(m->row);
     free(m->depth);
     free(m->of);
-    free(m->jump);
-    free(m->near);
+    free(m->place);
     free(m->far);
     *m = (struct analysis_merged){0};
 }
@@ -120,18 +120,26 @@ static unsigned log2_of(size_t n)
     return 63u - (unsigned)__builtin_clzll(n);
 }
 
-static int fill_near(struct analysis_merged *m)
+static void fill_near(struct analysis_merged *m)
 {
-    m->near = large_calloc(m->count + 1, sizeof *m->near);
-    if (!m->near)
-        return E_NOMEM;
+    struct analysis_merged_place *p = m->place;
     for (size_t i = 0; i < m->count; i++)
-        m->near[i].to = i % BLOCK ? (uint32_t)min_u64(m->near[i - 1].to, m->depth[i]) : m->depth[i];
+        p[i].to = i % BLOCK ? (uint32_t)min_u64(p[i - 1].to, p[i].depth) : p[i].depth;
     for (size_t i = m->count; i-- > 0;) {
         bool last = i + 1 == m->count || (i + 1) % BLOCK == 0;
-        m->near[i].from = last ? m->depth[i] : (uint32_t)min_u64(m->near[i + 1].from, m->depth[i]);
+        p[i].from = last ? p[i].depth : (uint32_t)min_u64(p[i + 1].from, p[i].depth);
     }
-    return 0;
+}
+
+static void fill_jumps(struct analysis_merged *m)
+{
+    struct analysis_merged_place *p = m->place;
+    for (size_t i = 0; i < m->count; i++) {
+        uint32_t up = m->parent[i], jump = p[up].jump;
+        bool equal = p[up].depth - p[jump].depth == p[jump].depth - p[p[jump].jump].depth;
+        p[i].depth = m->depth[i];
+        p[i].jump = i && equal ? p[jump].jump : up;
+    }
 }
 
 /* Level k, one row of `blocks` numbers: the least depth of the 2^k blocks from each on. */
@@ -143,7 +151,7 @@ static int fill_far(struct analysis_merged *m)
     if (!m->far)
         return E_NOMEM;
     for (size_t i = 0; i < blocks; i++)
-        m->far[i] = m->near[i * BLOCK].from;
+        m->far[i] = m->place[i * BLOCK].from;
     for (unsigned k = 1; k < levels; k++) {
         const uint32_t *below = m->far + (k - 1) * blocks;
         uint32_t *row = m->far + k * blocks;
@@ -156,44 +164,62 @@ static int fill_far(struct analysis_merged *m)
 
 int analysis_merged_index(struct analysis_merged *m)
 {
-    m->jump = large_calloc(m->count + 1, sizeof *m->jump);
-    if (!m->jump)
+    m->place = large_calloc(m->count + 1, sizeof *m->place);
+    if (!m->place)
         return E_NOMEM;
-    for (size_t i = 1; i < m->count; i++) {
-        uint32_t up = m->parent[i], jump = m->jump[up];
-        bool equal = m->depth[up] - m->depth[jump] == m->depth[jump] - m->depth[m->jump[jump]];
-        m->jump[i] = equal ? m->jump[jump] : up;
-    }
-    int r = fill_near(m);
-    return r < 0 ? r : fill_far(m);
+    fill_jumps(m);
+    fill_near(m);
+    return fill_far(m);
 }
 
 uint32_t analysis_merged_ancestor(const struct analysis_merged *m, uint32_t node, uint32_t depth)
 {
-    while (m->depth[node] > depth)
-        node = m->depth[m->jump[node]] >= depth ? m->jump[node] : m->parent[node];
+    const struct analysis_merged_place *p = m->place;
+    while (p[node].depth > depth)
+        node = p[p[node].jump].depth >= depth ? p[node].jump : m->parent[node];
     return node;
+}
+
+/* The whole blocks between two others: two runs of them, which overlap. */
+struct runs {
+    const uint32_t *left, *right;
+};
+
+static inline struct runs runs_between(const struct analysis_merged *m, size_t first, size_t last)
+{
+    size_t blocks = (m->count + BLOCK - 1) / BLOCK;
+    unsigned k = log2_of(last - first - 1);
+    const uint32_t *row = m->far + k * blocks;
+    return (struct runs){row + first + 1, row + last - ((size_t)1 << k)};
+}
+
+void analysis_merged_fetch_between(const struct analysis_merged *m, uint32_t a, uint32_t b)
+{
+    size_t from = (a < b ? a : b) + (size_t)1, to = a < b ? b : a;
+    size_t first = from / BLOCK, last = to / BLOCK;
+    if (a == b || last - first <= 1)
+        return;
+    struct runs runs = runs_between(m, first, last);
+    __builtin_prefetch(runs.left);
+    __builtin_prefetch(runs.right);
 }
 
 uint32_t analysis_merged_shared(const struct analysis_merged *m, uint32_t a, uint32_t b)
 {
     if (a == b)
-        return m->depth[a];
+        return m->place[a].depth;
     size_t from = (a < b ? a : b) + (size_t)1, to = a < b ? b : a;
     size_t first = from / BLOCK, last = to / BLOCK;
-    uint32_t least = m->depth[to];
     if (first == last) {
+        uint32_t least = m->depth[to];
         for (size_t i = from; i < to; i++)
             least = m->depth[i] < least ? m->depth[i] : least;
         return least - 1;
     }
-    least = (uint32_t)min_u64(m->near[from].from, m->near[to].to);
+    uint32_t least = (uint32_t)min_u64(m->place[from].from, m->place[to].to);
     if (last - first > 1) {
-        size_t blocks = (m->count + BLOCK - 1) / BLOCK;
-        unsigned k = log2_of(last - first - 1);
-        const uint32_t *row = m->far + k * blocks;
-        uint32_t left = row[first + 1], right = row[last - ((size_t)1 << k)];
-        least = (uint32_t)min_u64(least, min_u64(left, right));
+        struct runs runs = runs_between(m, first, last);
+        least = (uint32_t)min_u64(least, min_u64(*runs.left, *runs.right));
     }
     return least - 1;
 }
