@@ -366,6 +366,37 @@ static void test_every_character_draws(void **state)
     assert_true(draw_canvas_fit(40000, 10, 2) < 1);
 }
 
+/* What was drawn before is drawn alike, wherever it stands and however much of it is on the canvas. */
+static void test_characters_are_kept(void **state)
+{
+    (void)state;
+    struct draw_canvas c;
+    struct draw_font font = {20, true, 0x204060};
+    assert_int_equal(draw_canvas_init(&c, 60, 30, 2), 0);
+    draw_text(&c, &font, 3, 22, DRAW_LEFT, "g");
+    draw_text(&c, &font, 33, 22, DRAW_LEFT, "g");
+    draw_text(&c, &font, 53, 22, DRAW_LEFT, "g"); /* cut on the right */
+    draw_text(&c, &font, 3, -12, DRAW_LEFT, "g"); /* and above */
+    draw_text(&c, &font, -7, 22, DRAW_LEFT, "g");
+    draw_text(&c, &font, 3, 300, DRAW_LEFT, "g");
+    for (uint32_t y = 0; y < c.height; y++)
+        for (uint32_t x = 20; x < 40; x++) {
+            assert_int_equal(red(&c, x, y), red(&c, x + 60, y));
+            if (x + 100 < c.width)
+                assert_int_equal(red(&c, x, y), red(&c, x + 100, y));
+        }
+    assert_int_equal(draw_canvas_error(&c), 0);
+    draw_canvas_release(&c);
+    /* too large to be kept */
+    font.size = 100;
+    assert_int_equal(draw_canvas_init(&c, 200, 200, 1), 0);
+    draw_text(&c, &font, 20, 120, DRAW_LEFT, "II");
+    assert_int_equal(red(&c, 50, 80), 0x20);
+    assert_int_equal(red(&c, 110, 80), 0x20);
+    assert_int_equal(red(&c, 80, 80), 255);
+    draw_canvas_release(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_the_same_every_time),
         cmocka_unit_test(test_coverage),
         cmocka_unit_test(test_every_character_draws),
+        cmocka_unit_test(test_characters_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
