@@ -45,6 +45,7 @@ struct analysis_row {
     uint64_t calls, primitive_calls; /* of exact counts or calls; 0 else */
     uint64_t resumes;                /* of exact calls; 0 else */
     uint64_t alive_ns; /* coroutines: from begin to end; one in another of the same once */
+    uint64_t hits;     /* of lines that were counted (analysis/exact_lines.h); 0 else */
     struct analysis_weight self, total;
 };
 
@@ -57,6 +58,7 @@ struct analysis_rows {
                            thread or process, which have no place in a stack */
     char **texts;       /* owned: names that were made here */
     size_t text_count;
+    bool has_hits; /* lines were counted: `hits` mean something */
 };
 
 int analysis_rows_init(const struct analysis_weights *weights, enum analysis_by by,
