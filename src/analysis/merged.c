@@ -15,28 +15,27 @@
 #include "base/err.h"
 #include "base/idxmap.h"
 #include "base/large.h"
-#include "base/vec.h"
 
 /* Large enough that what is known of blocks stays in the cache. */
 enum { BLOCK = 256 };
 
+/* The merged nodes in the order they are met: no more than there are nodes, and two. */
 struct merging {
-    VEC(uint32_t) parent;
-    VEC(uint32_t) row;
+    uint32_t *parent, *row;
+    uint32_t count;
     struct idxmap map;
 };
 
 static int find_or_add(struct merging *m, uint32_t parent, uint32_t row, uint32_t *ret)
 {
     uint32_t hash = hash_u64((uint64_t)parent << 32 | row), at;
-    IDXMAP_FIND(&m->map, hash, i, m->parent.data[i] == parent && m->row.data[i] == row, at);
+    IDXMAP_FIND(&m->map, hash, i, m->parent[i] == parent && m->row[i] == row, at);
     if (at == IDXMAP_NONE) {
-        at = (uint32_t)m->parent.len;
-        uint32_t *p = vec_push(&m->parent), *r = vec_push(&m->row);
-        if (!p || !r || idxmap_insert(&m->map, hash, at) < 0)
+        at = m->count++;
+        m->parent[at] = parent;
+        m->row[at] = row;
+        if (idxmap_insert(&m->map, hash, at) < 0)
             return E_NOMEM;
-        *p = parent;
-        *r = row;
     }
     *ret = at;
     return 0;
@@ -45,11 +44,8 @@ static int find_or_add(struct merging *m, uint32_t parent, uint32_t row, uint32_
 static int merge(const struct analysis_rows *rows, struct merging *m, uint32_t *of)
 {
     const struct profile_tables *t = profile_tables(rows->weights->profile);
-    uint32_t *row = vec_push(&m->parent) ? vec_push(&m->row) : NULL;
-    if (!row)
-        return E_NOMEM;
-    *row = ANALYSIS_ROW_NONE;
     int r = 0;
+    m->row[m->count++] = ANALYSIS_ROW_NONE;
     of[0] = 0;
     for (size_t i = 1; r == 0 && i < t->node_count; i++)
         r = find_or_add(m, of[t->node_parent[i]], rows->node_row[i], &of[i]);
@@ -60,9 +56,9 @@ static int merge(const struct analysis_rows *rows, struct merging *m, uint32_t *
 
 static int lay_out(const struct merging *m, size_t stacks, struct analysis_merged *made)
 {
-    size_t count = m->parent.len;
+    size_t count = m->count;
     uint32_t *place, *end;
-    int r = analysis_trie_number(m->parent.data, count, &place, &end);
+    int r = analysis_trie_number(m->parent, count, &place, &end);
     if (r < 0)
         return r;
     free(end);
@@ -72,9 +68,9 @@ static int lay_out(const struct merging *m, size_t stacks, struct analysis_merge
     made->depth = large_calloc(count + 1, sizeof *made->depth);
     r = made->parent && made->row && made->depth ? 0 : E_NOMEM;
     for (size_t i = 0; r == 0 && i < count; i++) {
-        uint32_t at = place[i], up = place[m->parent.data[i]];
+        uint32_t at = place[i], up = place[m->parent[i]];
         made->parent[at] = up;
-        made->row[at] = m->row.data[i];
+        made->row[at] = m->row[i];
         made->depth[at] = i ? made->depth[up] + 1 : 0;
     }
     for (size_t i = 0; r == 0 && i < stacks; i++)
@@ -86,14 +82,15 @@ static int lay_out(const struct merging *m, size_t stacks, struct analysis_merge
 int analysis_merged_init(const struct analysis_rows *rows, struct analysis_merged *ret)
 {
     const struct profile_tables *t = profile_tables(rows->weights->profile);
-    struct merging m = {0};
+    struct merging m = {.parent = large_calloc(t->node_count + 2, sizeof *m.parent),
+                        .row = large_calloc(t->node_count + 2, sizeof *m.row)};
     struct analysis_merged made = {.of = large_calloc(t->node_count + 1, sizeof *made.of)};
-    int r = made.of ? merge(rows, &m, made.of) : E_NOMEM;
+    int r = made.of && m.parent && m.row ? merge(rows, &m, made.of) : E_NOMEM;
     idxmap_release(&m.map);
     if (r == 0)
         r = lay_out(&m, t->node_count, &made);
-    vec_release(&m.parent);
-    vec_release(&m.row);
+    free(m.parent);
+    free(m.row);
     if (r < 0) {
         analysis_merged_release(&made);
         return r;

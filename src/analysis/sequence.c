@@ -37,6 +37,8 @@ struct segment {
     struct fold fold;
 };
 
+static const struct segment NOTHING_OPEN;
+
 struct thread_state {
     VEC(struct segment) open; /* [0] stands for the thread itself, at depth 0 */
     struct analysis_weight carried;
@@ -197,11 +199,14 @@ static int follow(struct charting *c, struct thread_state *th, uint32_t node, ui
     th->node = node;
     if (r < 0 || depth == shared)
         return r;
-    struct segment *seg = vec_push(&th->open);
-    if (!seg)
+    if (!vec_reserve(&th->open, th->open.len + 1))
         return E_NOMEM;
-    *seg = (struct segment){
-        .first = shared + 1, .last = depth, .start_ns = start, .before = th->carried};
+    struct segment *seg = &th->open.data[th->open.len++];
+    *seg = NOTHING_OPEN;
+    seg->first = shared + 1;
+    seg->last = depth;
+    seg->start_ns = start;
+    seg->before = th->carried;
     return 0;
 }
 

@@ -90,7 +90,9 @@ static int run_load(const struct flame_request *q, const char *name, struct flam
     int status = cmd_load_run(name, &run->profile);
     if (status)
         return status;
-    int r = analysis_weights_init(run->profile, &q->query, &run->weights);
+    bool streams = q->options->by_time || q->options->by_thread;
+    int r = streams ? analysis_weights_init_sums(run->profile, &q->query, &run->weights)
+                    : analysis_weights_init(run->profile, &q->query, &run->weights);
     if (r < 0)
         return cmd_load_failed(profile_path(run->profile), r);
     status = cmd_query_check(&q->query, run->profile);
