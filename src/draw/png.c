@@ -9,15 +9,16 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "draw/deflate.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
 #include <zlib.h>
 
-enum { CHUNK_BYTES = 64 << 10, FILTER_UP = 2, LEVEL = 3, COLOUR_RGB = 2, BITS = 8 };
+enum { CHUNK_BYTES = 64 << 10, FILTER_UP = 2, COLOUR_RGB = 2, BITS = 8 };
 enum { BANDS_MAX = 8, BAND_PIXELS_LEAST = 1 << 18, BAND_BYTES_MAX = 1 << 30 };
-enum { NO_ZLIB_FRAME = -15, ZLIB_MEMORY = 8 }; /* zlib's largest window, and its own default */
+enum { STRETCH_BYTES = 256 << 10 }; /* that are filtered and compressed together */
 
 /* Rows `from` to `to`, and what becomes of them. */
 struct band {
@@ -30,19 +31,7 @@ struct band {
     int result;
 };
 
-/* --- compression --- */
-
-/* Runs the compressor until it has taken everything and, but for Z_NO_FLUSH, given everything. */
-static void pump(z_stream *z, int flush, struct buf *out)
-{
-    uint8_t bytes[CHUNK_BYTES];
-    do {
-        z->next_out = bytes;
-        z->avail_out = sizeof bytes;
-        deflate(z, flush);
-        buf_append(out, bytes, sizeof bytes - z->avail_out);
-    } while (!z->avail_out);
-}
+/* --- rows --- */
 
 /* Bytes less bytes, eight at a time: the top bit of each keeps borrows out of its neighbour. */
 static void subtract(uint8_t *to, const uint8_t *a, const uint8_t *b, size_t n)
@@ -60,39 +49,44 @@ static void subtract(uint8_t *to, const uint8_t *a, const uint8_t *b, size_t n)
         to[i] = (uint8_t)(a[i] - b[i]);
 }
 
-static void press_rows(struct band *b, z_stream *z, uint8_t *row)
+/* Filters rows into `bytes`, one behind the other; returns the end. */
+static uint8_t *filter_rows(const struct draw_canvas *c, uint32_t from, uint32_t to, uint8_t *bytes)
 {
-    const struct draw_canvas *c = b->canvas;
     size_t size = 3 * (size_t)c->width;
-    b->sum = adler32(0, NULL, 0);
-    row[0] = FILTER_UP;
-    for (uint32_t y = b->from; y < b->to; y++) {
+    for (uint32_t y = from; y < to; y++) {
         const uint8_t *now = c->rgb + y * size;
+        *bytes++ = FILTER_UP;
         if (y)
-            subtract(row + 1, now, now - size, size);
+            subtract(bytes, now, now - size, size);
         else
-            memcpy(row + 1, now, size);
-        b->sum = adler32(b->sum, row, (uInt)(size + 1));
-        b->bytes += size + 1;
-        z->next_in = row;
-        z->avail_in = (uInt)(size + 1);
-        pump(z, Z_NO_FLUSH, &b->packed);
+            memcpy(bytes, now, size);
+        bytes += size;
     }
-    pump(z, b->is_last ? Z_FINISH : Z_FULL_FLUSH, &b->packed);
+    return bytes;
 }
 
 static void *press(void *arg)
 {
     struct band *b = arg;
-    _cleanup_free_ uint8_t *row = malloc(3 * (size_t)b->canvas->width + 1);
-    z_stream z = {0};
-    b->result = E_NOMEM;
-    if (!row ||
-        deflateInit2(&z, LEVEL, Z_DEFLATED, NO_ZLIB_FRAME, ZLIB_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK)
-        return NULL;
-    press_rows(b, &z, row);
-    deflateEnd(&z);
-    b->result = buf_error(&b->packed);
+    size_t row = 3 * (size_t)b->canvas->width + 1;
+    uint32_t rows = (uint32_t)(STRETCH_BYTES / row) + 1;
+    _cleanup_free_ uint8_t *bytes = malloc(rows * row);
+    struct draw_deflate *d = draw_deflate_new(&b->packed);
+    b->result = bytes && d ? 0 : E_NOMEM;
+    b->sum = adler32(0, NULL, 0);
+    for (uint32_t y = b->from; b->result == 0 && y < b->to; y += rows) {
+        uint32_t to = (uint32_t)min_u64((uint64_t)y + rows, b->to);
+        size_t len = (size_t)(filter_rows(b->canvas, y, to, bytes) - bytes);
+        b->sum = adler32(b->sum, bytes, (uInt)len);
+        b->bytes += len;
+        draw_deflate_add(d, bytes, len);
+        b->result = buf_error(&b->packed);
+    }
+    if (b->result == 0) {
+        draw_deflate_end(d, b->is_last);
+        b->result = buf_error(&b->packed);
+    }
+    draw_deflate_free(d);
     return NULL;
 }
 

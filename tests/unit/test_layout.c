@@ -1,8 +1,10 @@
 /* The layout of graphs: what draw/layout.h says always holds, on graphs made by hand and on a
- * thousand random ones; and the canvas, on shapes whose coverage is known. */
+ * thousand random ones; the canvas, on shapes whose coverage is known; and the compression. */
 #include "base/attr.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "draw/canvas.h"
+#include "draw/deflate.h"
 #include "draw/font.h"
 #include "draw/internal.h"
 #include "draw/layout.h"
@@ -13,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 #include <cmocka.h>
 
@@ -397,6 +400,77 @@ static void test_characters_are_kept(void **state)
     draw_canvas_release(&c);
 }
 
+/* --- compression: whatever goes in comes out again, by zlib --- */
+
+enum { DEFLATE_BYTES = 300000 };
+
+/* Kinds of bytes: what a picture has, and what is hard for codes and repetitions. */
+static void fill_bytes(uint8_t *bytes, size_t n, unsigned kind)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned few = pick(64) ? 0 : pick(256);
+        unsigned halving = (unsigned)__builtin_ctz(pick(1u << 22) | 1u << 22); /* a deep tree */
+        unsigned row = i >= 3001 ? bytes[i - 3001] : pick(3);
+        bytes[i] = (uint8_t)(kind == 0   ? 0
+                             : kind == 1 ? pick(256)
+                             : kind == 2 ? few
+                             : kind == 3 ? halving
+                             : kind == 4 ? row
+                             : kind == 5 ? i / 259
+                                         : pick(2));
+    }
+}
+
+static void check_inflates(const struct buf *packed, const uint8_t *bytes, size_t n)
+{
+    uint8_t *out = malloc(n + 1);
+    z_stream z = {.next_in = packed->data,
+                  .avail_in = (uInt)packed->len,
+                  .next_out = out,
+                  .avail_out = (uInt)n + 1};
+    assert_non_null(out);
+    assert_int_equal(inflateInit2(&z, -15), Z_OK);
+    assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+    assert_int_equal(z.total_out, n);
+    assert_int_equal(z.avail_in, 0);
+    if (n)
+        assert_memory_equal(out, bytes, n);
+    inflateEnd(&z);
+    free(out);
+}
+
+static void test_deflate(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {
+        0, 1, 2, 3, 4, 5, 257, 258, 259, 260, 1000, 70000, DEFLATE_BYTES};
+    static uint8_t bytes[DEFLATE_BYTES];
+    for (unsigned kind = 0; kind < 7; kind++)
+        for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+            struct buf packed;
+            buf_init(&packed, 1 << 20);
+            fill_bytes(bytes, sizes[i], kind);
+            /* two streams behind each other, the second in two pieces */
+            size_t first = sizes[i] / 3, second = sizes[i] / 2;
+            struct draw_deflate *d = draw_deflate_new(&packed);
+            assert_non_null(d);
+            draw_deflate_add(d, bytes, first);
+            draw_deflate_end(d, false);
+            draw_deflate_free(d);
+            d = draw_deflate_new(&packed);
+            assert_non_null(d);
+            draw_deflate_add(d, bytes + first, second - first);
+            draw_deflate_add(d, bytes + second, sizes[i] - second);
+            draw_deflate_end(d, true);
+            draw_deflate_free(d);
+            assert_int_equal(buf_error(&packed), 0);
+            check_inflates(&packed, bytes, sizes[i]);
+            if (kind == 0 && sizes[i] == DEFLATE_BYTES)
+                assert_true(packed.len < DEFLATE_BYTES / 500);
+            buf_release(&packed);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_coverage),
         cmocka_unit_test(test_every_character_draws),
         cmocka_unit_test(test_characters_are_kept),
+        cmocka_unit_test(test_deflate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
