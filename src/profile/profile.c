@@ -251,6 +251,16 @@ static void redirect_code(const struct profile *p, uint32_t *id)
         *id = p->lost_code;
 }
 
+static inline uint32_t mend_stack(const struct profile *p, uint32_t id)
+{
+    return id < p->node_parent.len ? id : p->lost_stack;
+}
+
+static inline uint32_t mend_thread(const struct profile *p, uint32_t id)
+{
+    return id < p->thread_known.len && p->thread_known.data[id] ? id : p->lost_thread;
+}
+
 static void redirect_all(struct profile *p)
 {
     for (size_t i = 0; i < p->strings.len; i++)
@@ -456,8 +466,8 @@ static int on_calls(void *ctx, const struct record_calls *calls)
     struct calls_pass *pass = ctx;
     const struct profile *p = pass->profile;
     struct record_calls mended = *calls;
-    mended.stack = profile_mend_stack(p, mended.stack);
-    mended.thread = profile_mend_thread(p, mended.thread);
+    mended.stack = mend_stack(p, mended.stack);
+    mended.thread = mend_thread(p, mended.thread);
     return pass->fn(pass->ctx, &mended);
 }
 
@@ -490,7 +500,7 @@ static int on_line(void *ctx, const struct record_line *line)
     struct record_line mended = *line;
     redirect_code(p, &mended.code);
     redirect_code(p, &mended.callee);
-    mended.thread = profile_mend_thread(p, mended.thread);
+    mended.thread = mend_thread(p, mended.thread);
     return pass->fn(pass->ctx, &mended);
 }
 
@@ -551,7 +561,7 @@ uint32_t profile_mend_string(const struct profile *p, uint32_t string)
 
 uint32_t profile_mend_stack(const struct profile *p, uint32_t stack)
 {
-    return stack < p->node_parent.len ? stack : p->lost_stack;
+    return mend_stack(p, stack);
 }
 
 const uint8_t *profile_threads_known(const struct profile *p, size_t *ret_count)
@@ -562,5 +572,5 @@ const uint8_t *profile_threads_known(const struct profile *p, size_t *ret_count)
 
 uint32_t profile_mend_thread(const struct profile *p, uint32_t thread)
 {
-    return thread < p->thread_known.len && p->thread_known.data[thread] ? thread : p->lost_thread;
+    return mend_thread(p, thread);
 }
