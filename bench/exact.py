@@ -18,11 +18,11 @@ PROGRAM_PACKAGES = ["Jinja2==3.1.6", "lark==1.2.2"]
 
 # name: script and first arguments, size (quick, full), modules that its work is in
 PROGRAMS = {
-    "fib": (["calls.py", "fib"], (26, 30), []),
-    "oo": (["calls.py", "oo"], (30000, 200000), []),
-    "c": (["calls.py", "c"], (300000, 2000000), []),
-    "template": (["template.py"], (40, 200), ["jinja2"]),
-    "parser": (["parser.py"], (15, 80), ["lark"]),
+    "fib": (["calls.py", "fib"], (25, 29), []),
+    "oo": (["calls.py", "oo"], (30000, 150000), []),
+    "c": (["calls.py", "c"], (200000, 1000000), []),
+    "template": (["template.py"], (15, 80), ["jinja2"]),
+    "parser": (["parser.py"], (8, 40), ["lark"]),
 }
 
 

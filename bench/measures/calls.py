@@ -30,7 +30,7 @@ def compare(bench, place, program):
     contestants += [Contestant(label, lambda out, o=options: place.ours(*o)(script, out), ".pyro", after=after if label == "ours" else None)
                     for label, options in OURS.items()]
     # those that no must looks at: in a quick run on one version only
-    few = bench.scale(1 if place.python is bench.python else 0, 3)
+    few = bench.scale(1 if place.python is bench.python else 0, 2)
     contestants += [c for c in exact.peer_contestants(place, script, modules, few=few, exact="calls") if c.rounds != 0]
     turns = Turns(bench, contestants, place.environment()).run(bench.scale(5, 21))
     return {"python": place.python.name, "program": program, "of_cprofile": turns.ratio("ours", "cProfile"),
