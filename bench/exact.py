@@ -1,8 +1,9 @@
 """What the measures of exact instruments share: packages for each CPython, programs, and commands that take turns.
 
 A command is timed whole: from its start until its file is on the disk and it has ended. The programs print the
-seconds of their work too ("inside"), without start and save. What a profiler adds is its time less that of the bare
-command of the same round; figures are medians over the rounds.
+seconds of their work too ("inside"), without start and save; and there is the CPU time of the command with all that it
+started ("cpu"), which other programs on the machine disturb less. What a profiler adds is its time less that of the
+bare command of the same round; figures are medians over the rounds.
 
 Packages go into folders of their own, one for the programs and one for the peers of each CPython, and come in by
 PYTHONPATH, for the bare command as well: so the interpreters stay as they are, and one that knows no virtual
@@ -11,7 +12,7 @@ environments (`make pythons`) is treated like the others.
 import json
 import os
 
-from common import BUILD, PYROMETER, Failed, median, run, say, target_program
+from common import BUILD, PYROMETER, Failed, info, median, run, say, target_program
 from peers import HERE as REASONS
 
 PROGRAM_PACKAGES = ["Jinja2==3.1.6", "lark==1.2.2"]
@@ -112,6 +113,18 @@ def seconds_of(text):
     return float(numbers[0])
 
 
+def counted(out):
+    """The counters of one of our recordings, which must have events in it, and all of them."""
+    stats = info(out)
+    if not stats["events"] or stats["events_lost"]:
+        raise Failed("a recording with %(events)d events, %(events_lost)d lost" % stats)
+    return stats
+
+
+def other_clocks(inside, cpu):
+    return "inside %.2f, by CPU time %.2f" % (inside, cpu)
+
+
 class Contestant:
     def __init__(self, label, command, suffix=".out", rounds=None, env=None, after=None):
         self.label = label
@@ -119,7 +132,7 @@ class Contestant:
         self.suffix, self.env = suffix, env
         self.rounds = rounds    # how many of the turns it takes part in; None: all
         self.after = after      # called with (done, path of its file) after each turn
-        self.whole, self.inside = {}, {}  # by round
+        self.whole, self.inside, self.cpu = {}, {}, {}  # seconds by round
 
 
 class Turns:
@@ -141,7 +154,7 @@ class Turns:
     def once(self, c, n):
         out = self.bench.path("exact" + c.suffix)
         done = run(c.command(out), cwd=self.bench.folder, env=c.env or self.env).expect()
-        c.whole[n], c.inside[n] = done.wall, seconds_of(done.stdout)
+        c.whole[n], c.inside[n], c.cpu[n] = done.wall, seconds_of(done.stdout), done.cpu
         if c is not self.contestants[0] and not c.label.startswith("control") and not os.path.getsize(out):
             raise Failed("no file of " + c.label)
         if c.after:
@@ -167,7 +180,8 @@ class Turns:
 
     def figures(self):
         return {c.label: {"seconds": self.seconds(c.label), "slowdown": self.slowdown(c.label), "added": self.added(c.label),
-                          "inside": self.slowdown(c.label, "inside"), "rounds": len(c.whole)} for c in self.contestants}
+                          "inside": self.slowdown(c.label, "inside"), "cpu": self.slowdown(c.label, "cpu"),
+                          "rounds": len(c.whole)} for c in self.contestants}
 
 
 def bare(place, script):

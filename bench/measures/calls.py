@@ -5,7 +5,7 @@ those who count calls too. The must is what ours adds over what cProfile adds. A
 for the recorder, of the whole command's.
 """
 import exact
-from common import info, median, table
+from common import median, table
 from exact import Contestant, Turns
 
 WAITS = 0.01
@@ -24,7 +24,7 @@ def compare(bench, place, program):
     waited = []
 
     def after(done, out):
-        waited.append(info(out)["event_wait_ns"] / 1e9 / done.wall)
+        waited.append(exact.counted(out)["event_wait_ns"] / 1e9 / done.wall)
 
     contestants = [exact.bare(place, script)]
     contestants += [Contestant(label, lambda out, o=options: place.ours(*o)(script, out), ".pyro", after=after if label == "ours" else None)
@@ -35,13 +35,15 @@ def compare(bench, place, program):
     turns = Turns(bench, contestants, place.environment()).run(bench.scale(5, 21))
     return {"python": place.python.name, "program": program, "of_cprofile": turns.ratio("ours", "cProfile"),
             "of_cprofile_no_c": turns.ratio("ours, no C", "cProfile"),
-            "of_cprofile_inside": turns.ratio("ours", "cProfile", "inside"), "waited": median(waited), "contestants": turns.figures()}
+            "of_cprofile_inside": turns.ratio("ours", "cProfile", "inside"), "of_cprofile_cpu": turns.ratio("ours", "cProfile", "cpu"),
+            "waited": median(waited), "contestants": turns.figures()}
 
 
 def judge(bench, version, row):
     with_c, without = limits(version)
     name = "%s %s" % (row["python"], row["program"])
-    bench.at_most("calls", name + ", added of cProfile's", row["of_cprofile"], with_c, "inside %.2f" % row["of_cprofile_inside"])
+    bench.at_most("calls", name + ", added of cProfile's", row["of_cprofile"], with_c,
+                  exact.other_clocks(row["of_cprofile_inside"], row["of_cprofile_cpu"]))
     if without and row["program"] != "c":  # there is nothing to count then
         bench.at_most("calls", name + ", without C functions", row["of_cprofile_no_c"], without)
     bench.at_most("calls", name + ", waits", row["waited"], WAITS)
