@@ -121,6 +121,12 @@ def counted(out):
     return stats
 
 
+def at_most_slower(bench, measure, text, figures, limit):
+    """A slowdown as a must: the worse of whole and inside, so that the start of the interpreter, which all have, hides nothing."""
+    bench.at_most(measure, text, max(figures["slowdown"], figures["inside"]), limit,
+                  "whole %.2f, %s" % (figures["slowdown"], other_clocks(figures["inside"], figures["cpu"])))
+
+
 def other_clocks(inside, cpu):
     return "inside %.2f, by CPU time %.2f" % (inside, cpu)
 

@@ -32,9 +32,10 @@ def contestants(bench, place, what):
         yield Contestant("ours", lambda out: place.ours("--lines", "--function", "__main__:chosen")(script, out), ".pyro")
         return
     yield Contestant("ours", lambda out: place.ours("--lines")(script, out), ".pyro", after=lambda done, out: exact.counted(out))
-    found = exact.peer_contestants(place, script, modules, few=bench.scale(1, 5), exact="lines")
+    few = bench.scale(1 if place.python is bench.python else 0, 5)
+    found = exact.peer_contestants(place, script, modules, few=few, exact="lines")
     # nobody has decorated the standard library
-    yield from [c for c in found if c.label != "line_profiler" or what != "library"]
+    yield from [c for c in found if c.rounds != 0 and (c.label != "line_profiler" or what != "library")]
 
 
 def compare(bench, place, what):
@@ -58,7 +59,7 @@ def judge(bench, version, row):
         return
     if row["what"] in ONE_A_LINE:
         limit = 13 if slow_lines and row["what"] == "long" else 3.6 if new else 7
-        bench.at_most("lines", name + "slowdown", ours["slowdown"], limit, exact.other_clocks(ours["inside"], ours["cpu"]))
+        exact.at_most_slower(bench, "lines", name + "slowdown", ours, limit)
     elif "pprofile" in row["added_of"]:
         bench.at_most("lines", name + "added, of pprofile's", row["added_of"]["pprofile"], 0.1)
     if row["what"] == "short" and "line_profiler" in row["added_of"]:

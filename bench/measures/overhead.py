@@ -2,8 +2,9 @@
 
 Ten rows were published with a talk about scalene (time over that of a bare run, each with its own idea of a program).
 Here they are whole commands with their file on disk, in turns, on one CPython, over the five programs of exact.py; the
-figure is the median over the programs, beside the worst of them. Each profiler runs as it comes: samplers at their own
-rate. Nothing is judged: the other measures do that.
+figure is the median over the programs, beside the worst of them; "inside" is the median without start and save, which
+a short program (a quick run) has much of. Each profiler runs as it comes: samplers at their own rate. Nothing is judged:
+the other measures do that.
 """
 import exact
 from common import median, table
@@ -38,20 +39,21 @@ def contestants(bench, place, program):
 
 def summary(name, published, label, found):
     values = {program: figures[label]["slowdown"] for program, figures in found.items() if label in figures}
+    inside = median(figures[label]["inside"] for figures in found.values() if label in figures)
     return {"name": name, "published": published, "label": label, "by_program": values, "median": median(values.values()),
-            "worst": max(values.values(), default=None)}
+            "worst": max(values.values(), default=None), "inside": inside}
 
 
 def measure(bench):
     place, found = exact.place(bench, bench.python), {}
     for program in exact.PROGRAMS:
         turns = Turns(bench, list(contestants(bench, place, program)), place.environment())
-        found[program] = turns.run(bench.scale(3, 11)).figures()
+        found[program] = turns.run(bench.scale(2, 11)).figures()
     rows = [summary(name, published, label, found) for name, published, label in PUBLISHED]
     rows += [summary(label, None, label, found) for label in OURS]
     number = lambda value: "%.2f" % value if value is not None else "missing"  # noqa: E731
     table("the published table of overheads, measured again on %s (time of the whole command over the bare one's)" % bench.python.name,
-          ["profiler", "published", "median", "worst", *exact.PROGRAMS],
-          [[r["name"], "%.1f" % r["published"] if r["published"] else "", number(r["median"]), number(r["worst"]),
+          ["profiler", "published", "median", "worst", "inside", *exact.PROGRAMS],
+          [[r["name"], "%.1f" % r["published"] if r["published"] else "", number(r["median"]), number(r["worst"]), number(r["inside"]),
             *[number(r["by_program"].get(program)) for program in exact.PROGRAMS]] for r in rows])
-    return {"rows": rows, "versions": place.versions}
+    return {"rows": rows, "bare": {program: figures["bare"]["seconds"] for program, figures in found.items()}, "versions": place.versions}
