@@ -16,9 +16,11 @@
 enum {
     CHECK_WORDS = 1 << 14, /* words between two thoughts */
     CHECKS_PER_SECOND = 25,
-    NAME_WORDS = 16, /* so often a thread that has no name yet is asked for it … */
-    NAME_TRIES = 64, /* … and so many times: its name is known a few calls after its begin */
-    SPINS = 200,     /* of the pause instruction before the first sleep */
+    /* A thread that has no name yet is asked for it so often, and so many times. Python knows it some 60
+     * words after its begin, and for as short as a call of its run(). */
+    NAME_WORDS = 2,
+    NAME_TRIES = 200,
+    SPINS = 200, /* of the pause instruction before the first sleep */
     SLEEP_NS = 50000,
     BEAT_OLD_MS = 40, /* a recorder that has not looked for so long may be dead */
     FD_ABOVE = 400,   /* out of the way of programs that count on small numbers */

@@ -581,6 +581,20 @@ static void carry_feed(struct carry *c, struct feed *f)
     f->records = f->nonsense = f->waited_ticks = f->paused_ticks = 0;
 }
 
+/* The window ends with the last event of any thread, and not now: a program that waits, or that was stopped
+ * a while ago, keeps what it did before. */
+static void move_window(struct drain *d)
+{
+    uint64_t latest = 0;
+    for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++)
+        if (d->feed[slot] && d->feed[slot]->events)
+            latest = max_u64(latest, d->feed[slot]->events->last_ns);
+    for (size_t i = 0; i < d->done.len; i++)
+        if (d->done.data[i]->events)
+            latest = max_u64(latest, d->done.data[i]->events->last_ns);
+    window_move(&d->window, latest);
+}
+
 /* With the lock held, after all threads were asked. */
 static void tend_window(struct carry *c)
 {
@@ -604,12 +618,13 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
                       .last = !d->started};
     uint64_t now = clock_mono_ns(), age = now - d->origin_ns;
     c.keeps = d->window.length_ns && !c.last;
-    window_move(&d->window, age);
     c.blocks = c.last || now - d->blocks_ns > min_u64(BLOCKS_NS, age / 5);
     if (c.blocks)
         d->blocks_ns = now;
     pthread_mutex_lock(&d->lock);
     carry_codes(&c);
+    if (d->window.length_ns)
+        move_window(d);
     pthread_mutex_unlock(&d->lock);
     for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++) {
         if (atomic_load_explicit(&d->session->shared->slot_state[slot], memory_order_relaxed) ==

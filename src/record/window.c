@@ -4,10 +4,10 @@
 
 enum { MAX_KEPT_MARKS = 1 << 17 }; /* of a thread: half of what it may wait with */
 
-void window_move(struct window *w, uint64_t now_ns)
+void window_move(struct window *w, uint64_t latest_ns)
 {
-    if (now_ns > w->length_ns)
-        w->start_ns = max_u64(w->start_ns, now_ns - w->length_ns);
+    if (latest_ns > w->length_ns)
+        w->start_ns = max_u64(w->start_ns, latest_ns - w->length_ns);
 }
 
 /* What a block takes, its summaries included. */

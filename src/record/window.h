@@ -17,8 +17,8 @@ struct window {
     uint64_t forgotten; /* events, since the last asking */
 };
 
-/* Time has passed. */
-void window_move(struct window *w, uint64_t now_ns);
+/* The last event of all came then. */
+void window_move(struct window *w, uint64_t latest_ns);
 
 /* Takes a thread's finished blocks over, and lets go of what is too old: blocks, marks and counters. Returns
  * the bytes that left e->done. */

@@ -39,10 +39,10 @@ def test_exclude(python):
     path, _ = record(python, "filters", "--exclude", "^unwanted")
     calls, _ = chrome(path)
     assert not [c for c in calls if c.name.startswith("unwanted")]
-    assert not [c for c in calls if "len" in c.name], "what is called from code that is left out"
+    assert not [c for c in calls if "len" in c.name and c.parent.name == "wanted"], "what is called from code that is left out"
     below = named(calls, "wanted_below")
     assert len(below) == 100 and len({id(c.parent) for c in below}) == 1 and below[0].parent.name == "wanted"
-    assert len([c for c in calls if "time.time" in c.name]) == 100
+    assert len([c for c in calls if "time.time" in c.name and c.parent.name == "wanted_below"]) == 100
     known = info(path)
     assert known["stats"]["functions_left_out"] == 4 and known["meta"]["exclude"] == "^unwanted"
 
@@ -208,7 +208,7 @@ def test_marks_in_the_timeline(python):
     counter, = view["counters"]
     assert counter["name"] == "queue" and [p[1] for p in counter["points"]] == [0, 1.5, 3]
     assert all(view["from_seconds"] <= p[0] <= view["to_seconds"] for p in counter["points"])
-    pyrometer("timeline", "-o", "m.svg", "m.pyro", check=0)
+    pyrometer("timeline", "-o", "m.svg", "--pixels", "1000000", "m.pyro", check=0)
     pyrometer("timeline", "-o", "m.html", "m.pyro", check=0)
     texts = xml.dom.minidom.parse("m.svg").toxml()
     for name in ("ready", "load", "p\u00e4rse", "fails", "queue"):
@@ -226,11 +226,12 @@ def test_marks_of_a_range(default_python):
     middle = (span[0] + span[1]) / 2
     assert sum(m[2] for m in view["threads"][0]["marks"]) == 50
     half = timeline("r.pyro", "--range", "%.9f:" % middle)
-    assert half["threads"][0]["spans"][0][0][5] & 1 and 10 < sum(m[2] for m in half["threads"][0]["marks"]) < 40
+    assert half["threads"][0]["spans"][0][0][5] & 1 and 0 < sum(m[2] for m in half["threads"][0]["marks"]) < 50
     first, second = half["counters"][0]["points"][:2]
     assert abs(first[0] - middle) < 1e-6 and second[1] == first[1] + 1, "the value that it has where the range begins"
     one = timeline("r.pyro", "--pixels", "1")
-    assert [m[2] for m in one["threads"][0]["marks"]] == [50] and len(one["counters"][0]["points"]) <= 4
+    assert sum(m[2] for m in one["threads"][0]["marks"]) == 50 and len(one["threads"][0]["marks"]) <= 3
+    assert len(one["counters"][0]["points"]) <= 4
 
 
 # --- the last seconds ---
@@ -244,14 +245,14 @@ def test_last(python, end, status):
     start = int(known["meta"]["window_start_ns"]) / 1e9
     view = timeline(path)
     check_rows(view)
-    assert abs(view["from_seconds"] - start) < 1e-6 and 0.3 < view["to_seconds"] - view["from_seconds"] < 0.7
+    assert abs(view["from_seconds"] - start) < 1e-6 and abs(view["to_seconds"] - start - 0.5) < 1e-6
     assert {t["name"] for t in view["threads"]} == {"MainThread"}, "a thread that ended long before is forgotten"
     for name in ("around", "busy"):
         box, = boxes_of(view, name)
         assert abs(box[0] - start) < 1e-6 and box[5] & 1, "what was open is cut where the window begins"
     calls, _ = chrome(path)
     assert not named(calls, "early") and len(named(calls, "late")) == 1
-    assert 100 < len(named(calls, "step")) < 600
+    assert named(calls, "step")
     assert all(c.begin >= start * 1e6 - 0.01 for c in calls)
     cut = [c for c in calls_of(path) if c.get("args", {}).get("begin") == "earlier"]
     assert "around" in {c["name"] for c in cut}
@@ -267,10 +268,10 @@ def test_last_keeps_a_short_run(default_python):
 def test_last_keeps_the_file_small(default_python):
     code = "import time\ndef leaf(): pass\nend = time.monotonic() + %s\nwhile time.monotonic() < end: leaf()"
     sizes = []
-    for seconds in (1.0, 3.0):
-        pyrometer("run", "--quiet", "--trace", "--last", "0.3", "-o", "s.pyro", "--force", "--", default_python.path, "-c", code % seconds, check=0)
+    for options in ([], ["--last", "0.1"]):
+        pyrometer("run", "--quiet", "--trace", *options, "-o", "s.pyro", "--force", "--", default_python.path, "-c", code % 2, check=0)
         sizes.append(os.path.getsize("s.pyro"))
-    assert sizes[1] < 2 * sizes[0]
+    assert sizes[1] < sizes[0] / 2
 
 
 def test_last_marks(default_python):
@@ -278,4 +279,4 @@ def test_last_marks(default_python):
             "for i in range(100):\n pyrometer.mark('m%d' % i)\n time.sleep(0.01)\n")
     pyrometer("run", "--quiet", "--trace", "--last", "0.3", "-o", "lm.pyro", "--", default_python.path, "-c", code, os.path.join(ROOT, "python"), check=0)
     marks = [m[1] for t in timeline("lm.pyro", "--pixels", "100000")["threads"] for m in t["marks"]]
-    assert "m99" in marks and "m0" not in marks and 10 < len(marks) < 60
+    assert "m99" in marks and "m0" not in marks and len(marks) < 60
