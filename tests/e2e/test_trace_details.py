@@ -280,3 +280,30 @@ def test_last_marks(default_python):
     pyrometer("run", "--quiet", "--trace", "--last", "0.3", "-o", "lm.pyro", "--", default_python.path, "-c", code, os.path.join(ROOT, "python"), check=0)
     marks = [m[1] for t in timeline("lm.pyro", "--pixels", "100000")["threads"] for m in t["marks"]]
     assert "m99" in marks and "m0" not in marks and len(marks) < 60
+
+
+# --- in a browser ---
+
+HOVER = """
+const canvas = document.getElementById("canvas"), box = canvas.getBoundingClientRect(), texts = new Set();
+for (let y = 2; y < box.height; y += 8)
+    for (let x = 1; x < box.width; x += 2) {
+        canvas.dispatchEvent(new MouseEvent("mousemove", {clientX: box.left + x, clientY: box.top + y, bubbles: true}));
+        texts.add(document.getElementById("told").textContent);
+    }
+return [...texts];
+"""
+
+
+def test_the_page_tells(browser, default_python, tmp_path):
+    code = ("import sys, time\nsys.path.insert(0, sys.argv[1])\nimport pyrometer\n"
+            "def f(x):\n time.sleep(x)\n raise ValueError\n"
+            "pyrometer.counter('queue', 3)\nwith pyrometer.span('load'):\n pyrometer.mark('ready')\n try: f(0.3)\n except ValueError: pass\n")
+    path = str(tmp_path / "page.pyro")
+    pyrometer("run", "--quiet", "--trace", "--args", "-o", path, "--", default_python.path, "-c", code, os.path.join(ROOT, "python"), check=0)
+    pyrometer("timeline", "-o", str(tmp_path / "page.html"), path, check=0)
+    browser.open(tmp_path / "page.html")
+    told = browser.driver.execute_script(HOVER)
+    assert any(t.startswith("ready at ") for t in told) and any(t.startswith("load: ") for t in told)
+    assert any(t.startswith("f: ") and "args: x=0.3" in t and ("exception: ValueError" in t or default_python.version < (3, 12)) for t in told)
+    browser.quiet()
