@@ -24,6 +24,9 @@ else:
         __enter__ = [].clear
         __exit__ = "".__init__
 
+        def method(self):
+            """Only to have its type."""
+
     _NOTHING = _Nothing()
 
 
@@ -41,11 +44,11 @@ def span(name: str, /) -> "ContextManager[Any]":
 
 
 if sys.version_info < (3, 11):
-    # Where a call of a Python function costs more than one of C: next(repeat(x), whatever) is x for ever.
-    from _functools import partial
+    # Where a call of a Python function costs more than one of C: next(repeat(x), whatever) is x for ever. A method
+    # of `next` on it is the quickest way to say so, and itertools is no file.
     from itertools import repeat
 
-    globals()["span"] = partial(next, repeat(_NOTHING))
+    globals()["span"] = type(getattr(_NOTHING, "method"))(next, repeat(_NOTHING))
 
 
 def _agent() -> "Optional[Any]":
