@@ -86,7 +86,7 @@ static void find_notes(const struct lane *lane, size_t depth, struct export_slic
     for (; first < end && slice->notes < EXPORT_MAX_NOTES / 2; first++) {
         const struct kept_note *k = &lane->kept.data[first];
         slice->note[slice->notes++] = (struct export_note){
-            k->name, {(const char *)lane->text.data + k->at, (uint32_t)k->len}};
+            k->name, {k->len ? (const char *)lane->text.data + k->at : "", (uint32_t)k->len}};
     }
     slice->begin_notes = slice->notes;
 }

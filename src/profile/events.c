@@ -54,7 +54,7 @@ static int read_notes(struct event_pass *pass, const struct record_events *block
         format_reader_chunk(reader, pass->chunk + 1)->kind != FORMAT_CHUNK_NOTES)
         return 0;
     int r = format_reader_visit_chunk(reader, pass->chunk + 1, &visitor, &n);
-    const char *text = (const char *)pass->note_text.data;
+    const char *text = buf_cstr(&pass->note_text); /* all may be empty */
     for (size_t i = 0; i < pass->notes.len; i++) {
         pass->notes.data[i].text = text;
         text += pass->notes.data[i].len;

@@ -126,7 +126,14 @@ view_timeline_notes(const struct analysis_timeline_thread *thread, uint32_t dept
     while (*at < thread->notes.len && all[*at].depth == depth && all[*at].time_ns <= box->end_ns)
         ++*at;
     *ret_count = box->calls == 1 ? *at - first : 0;
-    return all + first;
+    return *ret_count ? all + first : NULL;
+}
+
+struct profile_string view_timeline_note_text(const struct analysis_timeline_thread *thread,
+                                              const struct analysis_timeline_note *note)
+{
+    const char *text = note->len ? (const char *)thread->note_text.data + note->at : "";
+    return (struct profile_string){text, (uint32_t)note->len};
 }
 
 /* Of a single call: a seventh in its box. */
@@ -139,7 +146,8 @@ static void notes_json(struct json *j, const struct analysis_timeline_thread *th
     json_object_begin(&object);
     for (size_t i = 0; i < count; i++) {
         json_key(&object, record_note_name(notes[i].kind));
-        json_text_n(&object, (const char *)thread->note_text.data + notes[i].at, notes[i].len);
+        struct profile_string text = view_timeline_note_text(thread, &notes[i]);
+        json_text_n(&object, text.text, text.len);
     }
     json_object_end(&object);
 }

@@ -21,6 +21,9 @@ const struct analysis_timeline_note *
 view_timeline_notes(const struct analysis_timeline_thread *thread, uint32_t depth,
                     const struct record_box *box, size_t *at, size_t *ret_count);
 
+struct profile_string view_timeline_note_text(const struct analysis_timeline_thread *thread,
+                                              const struct analysis_timeline_note *note);
+
 /* "MainThread", "thread 12"; with the process where there are several. */
 void view_timeline_thread(const struct profile_tables *t, uint32_t thread, struct buf *out);
 

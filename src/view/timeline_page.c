@@ -71,10 +71,7 @@ static void draw_notes(struct drawing *d, const struct analysis_timeline_thread 
         view_timeline_notes(thread, depth, b, &d->note, &count);
     for (size_t i = 0; i < count; i++) {
         fprintf(d->out, "; %s: ", record_note_name(notes[i].kind));
-        put_text(d->out,
-                 (struct profile_string){(const char *)thread->note_text.data + notes[i].at,
-                                         (uint32_t)notes[i].len},
-                 200);
+        put_text(d->out, view_timeline_note_text(thread, &notes[i]), 200);
     }
 }
 
