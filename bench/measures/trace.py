@@ -2,9 +2,6 @@
 
 Runs take turns; the program times itself, so that starting and saving are not counted. "added" is what a tracer
 adds to the bare time. Bytes are those of the finished file over its begins and ends of calls.
-
-Then the same program left out by --exclude, on every CPython there is: from 3.12 on that must be free, below it is
-what looking at each call costs.
 """
 import os
 import time
@@ -14,7 +11,6 @@ from common import PYROMETER, info, median, run, table, target_program
 SLOWDOWN = 3.5
 OF_VIZTRACER = 1 / 20
 BYTES = 4.0
-LEFT_OUT = 1.05
 
 
 def seconds_of(text):
@@ -57,27 +53,7 @@ def measure(bench):
           [[r["contestant"], "%.3f" % r["seconds"], "%.2f" % r["slowdown"], "%.3f" % r["added"], "%.3f" % r["added_in_all"],
             "%.2f" % r["bytes_per_event"] if r["bytes_per_event"] else ""] for r in rows])
     judge(bench, {r["contestant"]: r for r in rows})
-    return {"rows": rows, "left_out": left_out(bench)}
-
-
-def left_out(bench):
-    script = [target_program("fib.py"), str(bench.scale(20, 24))]
-    rows = []
-    for python in bench.pythons:
-        turn = [("bare", [])] + [(label, [PYROMETER, "run", "--quiet", "--force", *options, "-o", bench.path("out.pyro"), "--"])
-                                 for label, options in (("all", ["--trace", "--exclude", "fib"]),
-                                                        ("no_c", ["--trace", "--no-c-calls", "--exclude", "fib"]))]
-        inside = {label: [] for label, _ in turn}
-        for _ in range(bench.scale(3, 15)):
-            for label, before in turn:
-                inside[label].append(seconds_of(run([*before, python.path, *script], cwd=bench.folder).expect().stdout))
-        rows.append({"python": python.name, **{label: median(a / b for a, b in zip(inside[label], inside["bare"])) for label in ("all", "no_c")}})
-    table("fib left out by --exclude (median slowdowns of turns)", ["CPython", "--trace", "--trace --no-c-calls"],
-          [[r["python"], "%.2f" % r["all"], "%.2f" % r["no_c"]] for r in rows])
-    free = [r["all"] for r, python in zip(rows, bench.pythons) if python.version >= (3, 12)]
-    if free:
-        bench.at_most("trace", "fib left out, from 3.12 on", max(free), LEFT_OUT)
-    return rows
+    return {"rows": rows}
 
 
 def judge(bench, rows):
