@@ -67,7 +67,7 @@ static struct measured measure(const char *loop, const char *function)
 
 static bool run_program(void)
 {
-    py_object *code = py.Py_CompileString(PROGRAM, "<pyrometer>", FILE_INPUT);
+    py_object *code = py.Py_CompileString(PROGRAM, CALIBRATE_FILE, FILE_INPUT);
     names = py.PyDict_New();
     py_object *none = NULL;
     if (code && names &&

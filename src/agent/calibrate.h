@@ -7,6 +7,8 @@
 #ifndef PYROMETER_AGENT_CALIBRATE_H
 #define PYROMETER_AGENT_CALIBRATE_H
 
+#define CALIBRATE_FILE "<pyrometer>" /* what the functions that are measured say they are from */
+
 /* Before the hooks go in. */
 void calibrate_bare(void);
 

@@ -1,5 +1,7 @@
 #include "agent/codes.h"
 
+#include "agent/calibrate.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -86,6 +88,8 @@ code_mark codes_meet(py_object *code)
                                .file = file.at};
     if (codes_judge)
         facts.flags |= codes_judge(&facts);
+    if (guest.instruments & RING_ARGS && strcmp(facts.file, CALIBRATE_FILE) != 0)
+        facts.flags |= CODE_NOTED;
     bool wanted = !(facts.flags & RING_CODE_LEFT_OUT); /* or nobody will ever speak of it */
     struct ring_code c = {
         .id = wanted ? new_number() : 0,
@@ -101,6 +105,8 @@ code_mark codes_meet(py_object *code)
     guest_leave_out(begin);
     if (wanted)
         define(&c, name.at, qualname.at, file.at);
+    else
+        atomic_fetch_add(&guest.session->left_out, 1);
     drop_text(&name);
     drop_text(&qualname);
     drop_text(&file);
@@ -133,8 +139,7 @@ static int name_of(char *out, size_t max, py_object *callable, void *definition)
     }
     if (!owner)
         return snprintf(out, max, "<built-in method %s>", name);
-    enum { TP_NAME = 24 };
-    const char *type_name = py_pointer(owner, TP_NAME);
+    const char *type_name = pyver_type_name(owner);
     if (strcmp(type_name, "type") == 0)
         return snprintf(out, max, "<built-in method %s>", name);
     return snprintf(out, max, "<method '%s' of '%s' objects>", name, type_name);
@@ -167,7 +172,13 @@ code_mark codes_meet_c(py_object *callable, void *definition)
         int n = name_of(name, sizeof name, callable, definition);
         struct ring_code c = {.id = new_number(), .flags = RING_CODE_C};
         c.name_len = n < 0 ? 0 : n < (int)sizeof name ? (uint32_t)n : (uint32_t)sizeof name - 1;
-        define(&c, name, "", "");
+        struct code_facts facts = {.flags = c.flags, .name = name, .qualname = "", .file = ""};
+        if (codes_judge)
+            c.flags |= codes_judge(&facts);
+        if (!(c.flags & RING_CODE_LEFT_OUT))
+            define(&c, name, "", "");
+        else
+            atomic_fetch_add(&guest.session->left_out, 1);
         *e = (struct c_entry){definition, (code_mark)c.id << CODE_MARK_SHIFT | c.flags};
         all_c_used++;
         py.PyErr_Restore(type, value, traceback);

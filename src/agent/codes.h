@@ -16,16 +16,18 @@ enum { CODE_MARK_SHIFT = 8 };
 enum code_flag {
     CODE_NO_LINES = 16, /* its calls are wanted, its lines are not */
     CODE_LONG = 32,     /* its lines come by way of its instructions: see lines_monitoring.c */
+    CODE_NOTED = 64,    /* its arguments and results are told */
 };
 
 /* A code object at first sight. Texts end with a NUL, and are borrowed. */
 struct code_facts {
-    py_object *code;
-    uint32_t flags; /* enum ring_code_flag */
+    py_object *code; /* NULL of a C function */
+    uint32_t flags;  /* enum ring_code_flag */
     uint32_t first_line;
     const char *name, *qualname /* "" below 3.11 */, *file;
 };
-/* Asked at first sight of each code object for more flags; NULL: nobody is. May arm the code. */
+/* Asked at first sight of each code object, and of each C function, for more flags; NULL: nobody is. May
+ * arm the code. */
 extern uint32_t (*codes_judge)(const struct code_facts *facts);
 
 struct code_extras { /* behind a code object's co_extra */

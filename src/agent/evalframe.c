@@ -10,6 +10,7 @@
 #include "agent/codes.h"
 #include "agent/deep.h"
 #include "agent/hooks.h"
+#include "agent/notes.h"
 
 #include <dlfcn.h>
 
@@ -36,18 +37,41 @@ static py_object *evaluate_deep(py_tstate *tstate, py_inner *frame, int throwing
     return result;
 }
 
+static void note_begin(py_inner *frame, code_mark mark)
+{
+    py_object *code = py_pointer(frame, py.inner_code);
+    if (mark & RING_CODE_COROUTINE && notes_are_wanted()) {
+        py_frame *caller = py.PyEval_GetFrame(); /* this one does not run yet */
+        notes_coroutine(code, caller ? pyver_frame_code(caller) : NULL);
+    }
+    if (mark & CODE_NOTED)
+        notes_arguments(code, pyver_inner_locals((uint64_t)(uintptr_t)frame));
+}
+
+static void note_end(const py_object *result, code_mark mark)
+{
+    if (!result && notes_are_wanted())
+        notes_exception(py.PyErr_Occurred());
+    else if (result && mark & CODE_NOTED)
+        notes_result(result);
+}
+
 /* A generator or coroutine. The call that makes one is evaluated as well, and is no call of it. */
 static py_object *evaluate_generator(py_tstate *tstate, py_inner *frame, int throwing,
                                      code_mark mark)
 {
     if (!pyver_inner_is_generator(frame))
         return evaluate_default(tstate, frame, throwing);
-    codes_emit(pyver_inner_has_yielded(frame) ? RING_RESUME : RING_ENTER, mark,
-               (uint64_t)(uintptr_t)frame);
+    bool resumes = pyver_inner_has_yielded(frame);
+    if (!resumes)
+        note_begin(frame, mark);
+    codes_emit(resumes ? RING_RESUME : RING_ENTER, mark, (uint64_t)(uintptr_t)frame);
     py_object *result = evaluate_default(tstate, frame, throwing);
     enum ring_kind kind = result ? RING_LEAVE : RING_UNWIND;
     if (result && pyver_inner_is_suspended(frame))
         kind = RING_SUSPEND;
+    if (kind != RING_SUSPEND || !(mark & RING_CODE_COROUTINE))
+        note_end(result, mark);
     codes_emit(kind, mark, (uint64_t)(uintptr_t)frame);
     return result;
 }
@@ -59,10 +83,16 @@ static py_object *evaluate(py_tstate *tstate, py_inner *frame, int throwing)
     if (unlikely((const char *)__builtin_frame_address(0) < deep_end))
         return evaluate_deep(tstate, frame, throwing);
     code_mark mark = codes_mark(py_pointer(frame, py.inner_code));
+    if (unlikely(mark & RING_CODE_LEFT_OUT))
+        return evaluate_default(tstate, frame, throwing);
     if (unlikely(mark & RING_CODE_GENERATOR))
         return evaluate_generator(tstate, frame, throwing, mark);
+    if (unlikely(mark & CODE_NOTED))
+        note_begin(frame, mark);
     guest_emit(RING_ENTER, codes_number(mark));
     py_object *result = evaluate_default(tstate, frame, throwing);
+    if (unlikely(!result || mark & CODE_NOTED))
+        note_end(result, mark);
     guest_emit(result ? RING_LEAVE : RING_UNWIND, codes_number(mark));
     return result;
 }

@@ -17,6 +17,10 @@
 enum {
     CHECK_WORDS = 1 << 14, /* words between two thoughts */
     CHECKS_PER_SECOND = 25,
+    /* A thread that has no name yet is asked for it so often, and so many times. Python knows it some 60
+     * words after its begin, and for as short as a call of its run(). */
+    NAME_WORDS = 2,
+    NAME_TRIES = 200,
     SPINS = 200, /* of the pause instruction before the first sleep */
     SLEEP_NS = 50000,
     BEAT_OLD_MS = 40, /* a recorder that has not looked for so long may be dead */
@@ -27,6 +31,7 @@ struct guest guest = {.fd = -1};
 __thread struct guest_thread guest_me;
 void (*guest_chore)(void);
 void (*guest_new_thread)(enum ring_kind first);
+bool (*guest_name_thread)(void);
 void (*guest_take_out)(void);
 
 static pthread_key_t end_key;
@@ -192,6 +197,7 @@ static bool open_thread(uint64_t now)
                                 .words = (uint64_t *)((char *)h + RING_HEADER_BYTES),
                                 .slot = slot,
                                 .last = now,
+                                .unnamed = NAME_TRIES,
                                 .busy = true};
     atomic_store_explicit(&guest.session->slot_state[slot], RING_LIVE, memory_order_release);
     if (has_end_key)
@@ -298,7 +304,8 @@ static bool make_room(struct guest_thread *me, uint32_t words)
         me->limit = me->head;
         return false;
     }
-    uint64_t until = room_until(me), soon = me->head + words + CHECK_WORDS;
+    uint64_t until = room_until(me);
+    uint64_t soon = me->head + words + (me->unnamed ? NAME_WORDS : CHECK_WORDS);
     me->limit = until < soon ? until : soon;
     return true;
 }
@@ -343,13 +350,22 @@ bool guest_slow(uint64_t now, uint32_t words, enum ring_kind kind)
         me->owed = 0;
     }
     me->busy = false;
-    if (room && me->resync) {
+    /* marks and garbage collections come without a hook: they do not say that it is back */
+    if (room && me->resync && kind == RING_NONE)
+        me->check_at = 0;
+    else if (room && me->resync) {
         me->resync = false;
         guest_emit_ext(RING_EXT_GO, NULL, 0);
         new_thread = true;
     }
     if (room && new_thread && guest_new_thread) {
         guest_new_thread(kind);
+        room = make_room(me, words);
+    }
+    if (room && me->unnamed && guest_name_thread) {
+        uint8_t left = me->unnamed - 1;
+        me->unnamed = 0; /* telling it must not ask again */
+        me->unnamed = guest_name_thread() ? 0 : left;
         room = make_room(me, words);
     }
     return room;
@@ -382,7 +398,8 @@ void guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t
     if (words > RING_MAX_PAYLOAD_WORDS)
         return;
     if (unlikely(me->head + words + 1 > me->limit || now >= me->check_at)) {
-        if (!guest_slow(now, words + 1, RING_EXT))
+        bool begins = kind == RING_EXT_CODE || kind == RING_EXT_TASK || kind == RING_EXT_ARGUMENTS;
+        if (!guest_slow(now, words + 1, begins ? RING_EXT : RING_NONE))
             return;
         now = me->last;
     }

@@ -40,8 +40,10 @@ struct guest_thread {
     bool resync;      /* functions have begun or ended unseen: tell those that run */
     bool refused;     /* there was no slot: do not ask at every event */
     bool busy;        /* in the slow path */
-    uint64_t owed;    /* ticks waited in vain, not yet told */
-    bool starved;     /* it has waited in vain: until there is room again it does not */
+    uint8_t
+        unnamed; /* times left to ask what Python calls this thread; 0: it was told, or never will be */
+    uint64_t owed; /* ticks waited in vain, not yet told */
+    bool starved;  /* it has waited in vain: until there is room again it does not */
 };
 extern __thread struct guest_thread guest_me __attribute__((tls_model("initial-exec")));
 
@@ -54,7 +56,7 @@ static inline uint64_t guest_now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Before a record of this kind: makes room for `words` more and writes the time up to `now`, and what
+/* Before a record of this kind (RING_NONE: one that says nothing of what runs): makes room for `words` more and writes the time up to `now`, and what
  * this took as a wait; then me->last is the present. False: nothing can be written now. */
 bool guest_slow(uint64_t now, uint32_t words, enum ring_kind kind);
 
@@ -126,6 +128,8 @@ extern void (*guest_chore)(void);
 /* Called when a thread got its ring, before its first record: writes the functions that have begun
  * already. */
 extern void (*guest_new_thread)(enum ring_kind first);
+/* Tells what Python calls this thread; false: it is too early. */
+extern bool (*guest_name_thread)(void);
 /* This thread's hook is about to be taken out: when its next event comes, after whatever time, the
  * functions that run then are told anew. */
 void guest_resync(void);

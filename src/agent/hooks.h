@@ -29,6 +29,10 @@ void profile_others(void);
 void profile_on_call(py_frame *frame);
 void profile_on_return(py_frame *frame, const py_object *value);
 
+/* The type of the exception that leaves the function which ends next: the trace function is told, the
+ * profile function is not. NULL: nobody was. */
+extern __thread const py_object *profile_raised __attribute__((tls_model("initial-exec")));
+
 /* The trace function, for lines: trace.c. Is it the one that tells of functions, too? */
 bool trace_tells_functions(void);
 void trace_cover(py_tstate *t);

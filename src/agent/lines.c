@@ -4,6 +4,10 @@
 
 static uint32_t judge(const struct code_facts *facts)
 {
+    if (select_leaves_out(facts))
+        return RING_CODE_LEFT_OUT;
+    if (facts->flags & RING_CODE_C)
+        return 0;
     /* a generator goes on in the line where it stopped: which one it is must be known */
     uint32_t flags = facts->flags & RING_CODE_GENERATOR ? RING_CODE_COROUTINE : 0;
     if (!select_wants(facts))
@@ -13,6 +17,5 @@ static uint32_t judge(const struct code_facts *facts)
 
 void lines_init(void)
 {
-    select_init();
     codes_judge = judge;
 }

@@ -17,7 +17,7 @@ static inline bool lines_are_alone(void)
     return !(guest.instruments & RING_CALLS);
 }
 
-/* Reads the selection and sees to it that code objects are judged. */
+/* Sees to it that code objects are judged by the selection, which has been read. */
 void lines_init(void);
 
 /* --- 3.12 and later --- */

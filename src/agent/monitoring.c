@@ -6,13 +6,15 @@
 #include "agent/codes.h"
 #include "agent/hooks.h"
 #include "agent/lines.h"
+#include "agent/notes.h"
 #include "agent/select.h"
 
 static py_object *monitoring; /* the module, kept */
 static py_object *tool_number;
 static py_object *never; /* sys.monitoring.DISABLE, kept */
+static bool filtering;   /* some code is left out, and so are the C functions it calls */
 
-enum { FIRST_ARG = 0, OFFSET_ARG = 1, CALLABLE_ARG = 2 };
+enum { FIRST_ARG = 0, OFFSET_ARG = 1, CALLABLE_ARG = 2, VALUE_ARG = 2 };
 
 /* --- the callbacks --- */
 
@@ -20,10 +22,15 @@ static py_object *on_start(py_object *self, py_object *const *args, size_t n, py
 {
     (void)self, (void)n, (void)names;
     code_mark mark = codes_mark(args[FIRST_ARG]);
-    if (unlikely(mark & (RING_CODE_LEFT_OUT | CODE_LONG))) {
+    if (unlikely(mark & (RING_CODE_LEFT_OUT | CODE_LONG | CODE_NOTED | RING_CODE_COROUTINE))) {
         if (mark & RING_CODE_LEFT_OUT)
             return monitoring_never();
-        lines_begins();
+        if (mark & CODE_LONG)
+            lines_begins();
+        if (mark & RING_CODE_COROUTINE && notes_are_wanted())
+            notes_coroutine(args[FIRST_ARG], pyver_caller_code());
+        if (mark & CODE_NOTED)
+            notes_arguments(args[FIRST_ARG], pyver_inner_locals(pyver_running()));
     }
     codes_emit(RING_ENTER, mark, pyver_running());
     return py.none;
@@ -33,6 +40,11 @@ static py_object *on_return(py_object *self, py_object *const *args, size_t n, p
 {
     (void)self, (void)n, (void)names;
     code_mark mark = codes_mark(args[FIRST_ARG]);
+    if (unlikely(mark & (RING_CODE_LEFT_OUT | CODE_NOTED))) {
+        if (mark & RING_CODE_LEFT_OUT)
+            return monitoring_never();
+        notes_result(args[VALUE_ARG]);
+    }
     codes_emit(RING_LEAVE, mark, pyver_running());
     return py.none;
 }
@@ -43,6 +55,8 @@ static py_object *on_unwind(py_object *self, py_object *const *args, size_t n, p
     code_mark mark = codes_mark(args[FIRST_ARG]);
     if (mark & RING_CODE_LEFT_OUT) /* comes for everybody: it cannot be asked for one by one */
         return py.none;
+    if (notes_are_wanted())
+        notes_exception(py_type(args[VALUE_ARG]));
     codes_emit(RING_UNWIND, mark, pyver_running());
     return py.none;
 }
@@ -51,21 +65,39 @@ static py_object *on_yield(py_object *self, py_object *const *args, size_t n, py
 {
     (void)self, (void)n, (void)names;
     code_mark mark = codes_mark(args[FIRST_ARG]);
+    if (unlikely(mark & (RING_CODE_LEFT_OUT | CODE_NOTED))) {
+        if (mark & RING_CODE_LEFT_OUT)
+            return monitoring_never();
+        if (!(mark & RING_CODE_COROUTINE)) /* which yields to its loop what nobody asked for */
+            notes_result(args[VALUE_ARG]);
+    }
     codes_emit(RING_SUSPEND, mark, pyver_running());
     return py.none;
 }
 
-/* also for throw() */
 static py_object *on_resume(py_object *self, py_object *const *args, size_t n, py_object *names)
 {
     (void)self, (void)n, (void)names;
     code_mark mark = codes_mark(args[FIRST_ARG]);
     if (mark & RING_CODE_LEFT_OUT)
-        return py.none;
+        return monitoring_never();
     if (mark & CODE_LONG)
         lines_goes_on(args[FIRST_ARG], args[OFFSET_ARG]);
     codes_emit(RING_RESUME, mark, pyver_running());
     return py.none;
+}
+
+/* throw(), which like an unwinding comes for everybody */
+static py_object *on_throw(py_object *self, py_object *const *args, size_t n, py_object *names)
+{
+    if (codes_mark(args[FIRST_ARG]) & RING_CODE_LEFT_OUT)
+        return py.none;
+    return on_resume(self, args, n, names);
+}
+
+static inline bool caller_is_left_out(py_object *const *args)
+{
+    return unlikely(filtering) && codes_mark(args[FIRST_ARG]) & RING_CODE_LEFT_OUT;
 }
 
 /* CALL comes for every callable. Python functions tell of themselves. Types and other objects are not
@@ -75,16 +107,24 @@ static inline py_object *on_c(enum ring_kind kind, py_object *const *args)
 {
     py_object *callable = args[CALLABLE_ARG];
     void *definition = py_c_function(callable);
-    if (definition)
-        guest_emit(kind, codes_number(codes_mark_c(callable, definition)));
-    else if (kind != RING_C_ENTER)
-        guest_emit(RING_ASIDE, 0);
+    if (caller_is_left_out(args))
+        return py.none;
+    if (!definition) {
+        if (kind != RING_C_ENTER)
+            guest_emit(RING_ASIDE, 0);
+        return py.none;
+    }
+    code_mark mark = codes_mark_c(callable, definition);
+    if (likely(!(mark & RING_CODE_LEFT_OUT)))
+        guest_emit(kind, codes_number(mark));
     return py.none;
 }
 
 static py_object *on_call(py_object *self, py_object *const *args, size_t n, py_object *names)
 {
     (void)self, (void)n, (void)names;
+    if (caller_is_left_out(args))
+        return monitoring_never();
     return on_c(RING_C_ENTER, args);
 }
 
@@ -120,7 +160,7 @@ static const struct event {
     {"PY_RETURN", FUNCTIONS, SELECTED, &(const py_vectorcall){on_return}},
     {"PY_RESUME", FUNCTIONS, SELECTED, &(const py_vectorcall){on_resume}},
     {"PY_YIELD", FUNCTIONS, SELECTED, &(const py_vectorcall){on_yield}},
-    {"PY_THROW", FUNCTIONS, GLOBAL, &(const py_vectorcall){on_resume}},
+    {"PY_THROW", FUNCTIONS, GLOBAL, &(const py_vectorcall){on_throw}},
     {"PY_UNWIND", FUNCTIONS, GLOBAL, &(const py_vectorcall){on_unwind}},
     {"CALL", RING_C_CALLS, GLOBAL, &(const py_vectorcall){on_call}},
     {"C_RETURN", RING_C_CALLS, WITH_CALL, &(const py_vectorcall){on_c_return}},
@@ -229,6 +269,7 @@ static bool is_global(const struct event *e)
 
 bool monitoring_install(void)
 {
+    filtering = select_has_filters();
     monitoring = py.PySys_GetObject("monitoring"); /* borrowed from sys, which outlives us */
     if (!monitoring || !take_tool())
         return false;

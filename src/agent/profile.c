@@ -8,6 +8,11 @@
 #include "agent/deep.h"
 #include "agent/hooks.h"
 #include "agent/lines.h"
+#include "agent/notes.h"
+#include "agent/select.h"
+
+__thread const py_object *profile_raised;
+static bool filtering; /* some code is left out, and so are the C functions it calls */
 
 void profile_on_return(py_frame *frame, const py_object *value)
 {
@@ -17,7 +22,23 @@ void profile_on_return(py_frame *frame, const py_object *value)
     enum ring_kind kind = value ? RING_LEAVE : RING_UNWIND;
     if (unlikely(mark & RING_CODE_GENERATOR) && value && pyver_frame_yields(frame))
         kind = RING_SUSPEND;
+    if (unlikely(mark & CODE_NOTED) && value &&
+        (kind == RING_LEAVE || !(mark & RING_CODE_COROUTINE)))
+        notes_result(value);
+    if (unlikely(kind == RING_UNWIND) && profile_raised && notes_are_wanted())
+        notes_exception(profile_raised);
     codes_emit(kind, mark, (uint64_t)(uintptr_t)frame);
+}
+
+static void note_begin(py_frame *frame, code_mark mark)
+{
+    py_object *code = pyver_frame_code(frame);
+    if (mark & RING_CODE_COROUTINE && notes_are_wanted()) {
+        py_frame *back = pyver_frame_back(frame);
+        notes_coroutine(code, back ? pyver_frame_code(back) : NULL);
+    }
+    if (mark & CODE_NOTED)
+        notes_arguments(code, pyver_frame_locals(frame));
 }
 
 void profile_on_call(py_frame *frame)
@@ -28,14 +49,20 @@ void profile_on_call(py_frame *frame)
     if (unlikely(mark & RING_CODE_LEFT_OUT))
         return;
     bool resumes = unlikely(mark & RING_CODE_GENERATOR) && pyver_frame_started(frame);
+    if (unlikely(mark & (RING_CODE_COROUTINE | CODE_NOTED)) && !resumes)
+        note_begin(frame, mark);
     codes_emit(resumes ? RING_RESUME : RING_ENTER, mark, (uint64_t)(uintptr_t)frame);
 }
 
-static inline void on_c(enum ring_kind kind, py_object *callable)
+static inline void on_c(enum ring_kind kind, py_frame *caller, py_object *callable)
 {
     void *definition = py_c_function(callable);
-    if (likely(definition))
-        guest_emit(kind, codes_number(codes_mark_c(callable, definition)));
+    if (unlikely(!definition) ||
+        (unlikely(filtering) && codes_mark(pyver_frame_code(caller)) & RING_CODE_LEFT_OUT))
+        return;
+    code_mark mark = codes_mark_c(callable, definition);
+    if (likely(!(mark & RING_CODE_LEFT_OUT)))
+        guest_emit(kind, codes_number(mark));
 }
 
 static int on_event(py_object *self, py_frame *frame, int what, py_object *arg)
@@ -49,13 +76,13 @@ static int on_event(py_object *self, py_frame *frame, int what, py_object *arg)
         profile_on_return(frame, arg);
         break;
     case PY_WHAT_C_CALL:
-        on_c(RING_C_ENTER, arg);
+        on_c(RING_C_ENTER, frame, arg);
         break;
     case PY_WHAT_C_RETURN:
-        on_c(RING_C_LEAVE, arg);
+        on_c(RING_C_LEAVE, frame, arg);
         break;
     case PY_WHAT_C_EXCEPTION:
-        on_c(RING_C_RAISE, arg);
+        on_c(RING_C_RAISE, frame, arg);
         break;
     default:
         break;
@@ -161,6 +188,7 @@ static void take_out(void)
 
 bool profile_install(void)
 {
+    filtering = select_has_filters();
     guest_chore = profile_cover_threads;
     deep_init(set_on);
     guest_take_out = take_out;

@@ -17,18 +17,19 @@ static const struct offsets {
     uint32_t inner_code, inner_instr;
     uint32_t tstate_profilefunc;
     uint32_t tstate_frame, cframe_frame;
+    uint32_t code_arguments, frame_locals, inner_locals, gc_callbacks;
 } OFFSETS[NEWEST - OLDEST + 1] = {
 #define N NOT_THERE
     /* code: flags extra bytes adaptive; frame: code back lasti lineno inner; inner: code instr;
-     * thread */
-    {36, 144, 48, N, 32, 24, 104, 108, N, N, N, 56, N, N}, /* 3.8 */
-    {36, 144, 48, N, 32, 24, 104, 108, N, N, N, 56, N, N},
-    {36, 144, 48, N, 32, 24, 96, 100, N, N, N, 56, N, N},
-    {48, 176, N, 184, N, N, N, 40, 24, 32, 56, 64, N, N}, /* 3.11 */
-    {48, 184, N, N, N, N, N, N, N, N, N, N, 56, 0},
-    {48, 192, N, N, N, N, N, N, N, N, N, N, 72, N}, /* 3.13 */
-    {48, 200, N, N, N, N, N, N, N, N, N, N, 72, N},
-    {48, 200, N, N, N, N, N, N, N, N, N, N, 72, N},
+     * thread; code: arguments; frame, inner: locals; interpreter: gc */
+    {36, 144, 48, N, 32, 24, 104, 108, N, N, N, 56, N, N, 16, 360, N, 552}, /* 3.8 */
+    {36, 144, 48, N, 32, 24, 104, 108, N, N, N, 56, N, N, 16, 360, N, 824},
+    {36, 144, 48, N, 32, 24, 96, 100, N, N, N, 56, N, N, 16, 352, N, 824},
+    {48, 176, N, 184, N, N, N, 40, 24, 32, 56, 64, N, N, 56, N, 72, 856}, /* 3.11 */
+    {48, 184, N, N, N, N, N, N, N, N, N, N, 56, 0, 52, N, 72, 320},
+    {48, 192, N, N, N, N, N, N, N, N, N, N, 72, N, 52, N, 72, 7608}, /* 3.13 */
+    {48, 200, N, N, N, N, N, N, N, N, N, N, 72, N, 52, N, 80, 7608},
+    {48, 200, N, N, N, N, N, N, N, N, N, N, 72, N, 52, N, 80, 7528},
 #undef N
 };
 
@@ -86,6 +87,11 @@ static void take_offsets(void)
     py.tstate_profilefunc = o->tstate_profilefunc;
     py.tstate_frame = o->tstate_frame;
     py.cframe_frame = o->cframe_frame;
+    py.code_arguments = o->code_arguments;
+    py.code_names = py.minor < 11 ? 72 : 96;
+    py.frame_locals = o->frame_locals;
+    py.inner_locals = o->inner_locals;
+    py.gc_callbacks = o->gc_callbacks;
 }
 
 bool pyver_load(void)
@@ -104,6 +110,11 @@ bool pyver_load(void)
                                                                         "_PyCode_SetExtra");
     py.get_extra = (int (*)(py_object *, ptrdiff_t, void **))find_either("PyUnstable_Code_GetExtra",
                                                                          "_PyCode_GetExtra");
+#define X(name, symbol)                                                                            \
+    if (!(py.name = find(#symbol)))                                                                \
+        return false;
+    PYVER_TYPES(X)
+#undef X
     py.none = find("_Py_NoneStruct");
     py.cfunction_type = find("PyCFunction_Type");
     py.cmethod_type = find("PyCMethod_Type");
@@ -252,6 +263,127 @@ const uint8_t *pyver_bytes(const py_object *bytes, size_t *ret_len)
     enum { SIZE = 16, DATA = 32 };
     *ret_len = (size_t)py_pointer(bytes, SIZE);
     return (const uint8_t *)bytes + DATA;
+}
+
+/* --- values --- */
+
+ptrdiff_t pyver_container_length(const py_object *o, const py_object *type)
+{
+    enum {
+        SIZE = 16,
+        SET_USED = 24
+    }; /* the same in all versions; a dict counts its items there, too */
+    uint32_t at = type == py.set_type || type == py.frozenset_type ? SET_USED : SIZE;
+    bool known = at == SET_USED || type == py.list_type || type == py.tuple_type ||
+                 type == py.dict_type || type == py.bytearray_type;
+    return known ? (ptrdiff_t)py_pointer(o, at) : -1;
+}
+
+py_object *pyver_list_item(const py_object *list, ptrdiff_t i)
+{
+    enum { ITEMS = 24 };
+    return ((py_object *const *)py_pointer(list, ITEMS))[i];
+}
+
+py_object *pyver_tuple_item(const py_object *tuple, uint32_t i)
+{
+    enum { SIZE = 16, ITEMS = 24, HASH = 8 }; /* the hash stands before the items from 3.14 on */
+    if ((size_t)py_pointer(tuple, SIZE) <= i)
+        return NULL;
+    return py_pointer(tuple, ITEMS + (py.minor >= 14 ? HASH : 0) + 8 * i);
+}
+
+void pyver_code_arguments(const py_object *code, struct pyver_arguments *ret)
+{
+    enum { CO_VARARGS = 4, CO_VARKEYWORDS = 8, KEYWORD_ONLY = 8 };
+    uint32_t flags = py_u32(code, py.code_flags);
+    uint32_t named =
+        py_u32(code, py.code_arguments) + py_u32(code, py.code_arguments + KEYWORD_ONLY);
+    bool has_rest = flags & CO_VARARGS;
+    *ret = (struct pyver_arguments){
+        .count = named + has_rest + ((flags & CO_VARKEYWORDS) != 0),
+        .named = named,
+        .rest = has_rest ? named : UINT32_MAX,
+    };
+}
+
+const py_object *pyver_argument_name(const py_object *code, uint32_t i)
+{
+    const py_object *name = pyver_tuple_item(py_pointer(code, py.code_names), i);
+    return name ? name : py.none;
+}
+
+py_object *const *pyver_frame_locals(py_frame *frame)
+{
+    if (py.frame_inner != NOT_THERE)
+        return pyver_inner_locals((uint64_t)(uintptr_t)py_pointer(frame, py.frame_inner));
+    return (py_object *const *)((const char *)frame + py.frame_locals);
+}
+
+/* Below 3.11 an argument that an inner function uses has moved into a cell behind the locals. */
+static const py_object *moved_argument(const py_object *code, py_object *const *locals, uint32_t i)
+{
+    enum { NLOCALS = 28, CELL_NAMES = 88 };
+    const py_object *name = pyver_argument_name(code, i), *cells = py_pointer(code, CELL_NAMES);
+    const py_object *cell_name;
+    for (uint32_t k = 0; (cell_name = pyver_tuple_item(cells, k)); k++)
+        if (cell_name == name)
+            return locals[py_u32(code, NLOCALS) + k];
+    return NULL;
+}
+
+const py_object *pyver_argument(const py_object *code, py_object *const *locals, uint32_t i)
+{
+    enum { CELL_CONTENT = 16, TAGS = 3 };
+    const py_object *value = locals[i];
+    if (!value && py.minor < 11)
+        value = moved_argument(code, locals, i);
+    if (py.minor >= 14) { /* references carry notes in their lowest bits */
+        if (((uintptr_t)value & TAGS) == TAGS)
+            return NULL;
+        value = (const py_object *)((uintptr_t)value & ~(uintptr_t)TAGS);
+    }
+    if (value && py_type(value) == py.cell_type)
+        value = py_pointer(value, CELL_CONTENT);
+    return value;
+}
+
+py_object *pyver_caller_code(void)
+{
+    py_frame *frame = py.PyEval_GetFrame();
+    py_frame *back = frame ? pyver_frame_back(frame) : NULL;
+    return back ? pyver_frame_code(back) : NULL;
+}
+
+/* gc.garbage and gc.callbacks stand side by side in the interpreter's state, below 3.9 in the
+ * runtime's: two pointers that are known, one after the other, near where they ought to be. */
+py_object **pyver_gc_callbacks(const py_object *garbage, const py_object *callbacks)
+{
+    enum { AROUND = 512 }; /* bytes: what another build may have moved them by */
+    char *state = py.minor == 8 ? find("_PyRuntime") : py.PyInterpreterState_Main();
+    if (!state)
+        return NULL;
+    char *first = state + (py.gc_callbacks > AROUND ? py.gc_callbacks - AROUND : 0);
+    char *end = state + py.gc_callbacks + AROUND;
+    for (char *at = first; at < end; at += sizeof(void *))
+        if (py_pointer(at, 0) == garbage && py_pointer(at, sizeof(void *)) == callbacks)
+            return (py_object **)(at + sizeof(void *));
+    return NULL;
+}
+
+struct method { /* PyMethodDef */
+    const char *name;
+    py_fastcall call;
+    int flags;
+    const char *doc;
+};
+
+py_object *pyver_function(const char *name, py_fastcall call)
+{
+    enum { METH_FASTCALL = 0x80 };
+    static struct method method; /* the function refers to it; there is one */
+    method = (struct method){name, call, METH_FASTCALL, NULL};
+    return py.PyCFunction_NewEx(&method, NULL, NULL);
 }
 
 /* --- an object with a vectorcall slot and nothing else --- */

@@ -62,7 +62,24 @@ typedef py_object *(*py_vectorcall)(py_object *self, py_object *const *args, siz
     X(Py_CompileString, py_object *, (const char *, const char *, int))                            \
     X(PyEval_EvalCode, py_object *, (py_object *, py_object *, py_object *))                       \
     X(Py_AddPendingCall, int, (int (*)(void *), void *))                                           \
-    X(PyThread_get_thread_ident, unsigned long, (void))
+    X(PyThread_get_thread_ident, unsigned long, (void))                                            \
+    X(PyErr_Occurred, py_object *, (void))                                                         \
+    X(PyErr_WriteUnraisable, void, (py_object *))                                                  \
+    X(PyImport_ImportModule, py_object *, (const char *))                                          \
+    X(PyModule_GetDict, py_object *, (py_object *))                                                \
+    X(PyDict_GetItemWithError, py_object *, (py_object *, py_object *))                            \
+    X(PyList_New, py_object *, (ptrdiff_t))                                                        \
+    X(PyList_Append, int, (py_object *, py_object *))                                              \
+    X(PyObject_GC_UnTrack, void, (void *))                                                         \
+    X(PyObject_GenericGetAttr, py_object *, (py_object *, py_object *))                            \
+    X(_PyType_Lookup, py_object *, (py_object *, py_object *))                                     \
+    X(PyType_IsSubtype, int, (py_object *, py_object *))                                           \
+    X(PyCFunction_NewEx, py_object *, (void *, py_object *, py_object *))                          \
+    X(PyLong_FromUnsignedLong, py_object *, (unsigned long))                                       \
+    X(PyLong_AsLongLongAndOverflow, long long, (py_object *, int *))                               \
+    X(PyUnicode_FromString, py_object *, (const char *))                                           \
+    X(PyUnicode_GetLength, ptrdiff_t, (py_object *))                                               \
+    X(PyUnicode_ReadChar, uint32_t, (py_object *, ptrdiff_t))
 
 /* These by version; NULL where they are not. */
 #define PYVER_OPTIONAL(X)                                                                          \
@@ -74,6 +91,23 @@ typedef py_object *(*py_vectorcall)(py_object *self, py_object *const *args, siz
     X(PyInterpreterState_ThreadHead, py_tstate *, (void *))                                        \
     X(PyThreadState_Next, py_tstate *, (py_tstate *))                                              \
     X(PyThreadState_Swap, py_tstate *, (py_tstate *))
+
+/* Types whose exact instances the guest looks into. */
+#define PYVER_TYPES(X)                                                                             \
+    X(bool_type, PyBool_Type)                                                                      \
+    X(long_type, PyLong_Type)                                                                      \
+    X(float_type, PyFloat_Type)                                                                    \
+    X(unicode_type, PyUnicode_Type)                                                                \
+    X(bytes_type, PyBytes_Type)                                                                    \
+    X(bytearray_type, PyByteArray_Type)                                                            \
+    X(list_type, PyList_Type)                                                                      \
+    X(tuple_type, PyTuple_Type)                                                                    \
+    X(dict_type, PyDict_Type)                                                                      \
+    X(set_type, PySet_Type)                                                                        \
+    X(frozenset_type, PyFrozenSet_Type)                                                            \
+    X(cell_type, PyCell_Type)                                                                      \
+    X(module_type, PyModule_Type)                                                                  \
+    X(true_object, _Py_TrueStruct)
 
 struct pyver {
     int minor; /* 8 to 15; 0: not loaded */
@@ -93,7 +127,15 @@ struct pyver {
     /* data */
     py_object *none;
     py_object *cfunction_type, *cmethod_type /* 3.9+ */, *method_descr_type;
+#define X(name, symbol) py_object *name;
+    PYVER_TYPES(X)
+#undef X
     /* offsets */
+    uint32_t code_arguments; /* how many, positional only, keyword only: three numbers */
+    uint32_t code_names;     /* the tuple of names of locals, arguments first */
+    uint32_t frame_locals;   /* 3.8 to 3.10: in the frame object */
+    uint32_t inner_locals;   /* 3.11 and later: in the interpreter's frame */
+    uint32_t gc_callbacks;   /* roughly: where to look in the interpreter's state for the pair */
     uint32_t code_flags, code_extra;
     uint32_t frame_code;   /* 3.8: in the frame object */
     uint32_t frame_back;   /* 3.8 */
@@ -181,6 +223,53 @@ void pyver_set_trace(py_tstate *t, py_tracefunc func);
 bool pyver_has_trace(py_tstate *t);
 /* Whose it is. */
 py_tracefunc pyver_trace(py_tstate *t);
+
+/* The name of a type, as its C struct has it. */
+static inline const char *pyver_type_name(const py_object *type)
+{
+    enum { TP_NAME = 24 };
+    return py_pointer(type, TP_NAME);
+}
+
+static inline double pyver_real(const py_object *real)
+{
+    enum { VALUE = 16 };
+    double value;
+    __builtin_memcpy(&value, (const char *)real + VALUE, sizeof value);
+    return value;
+}
+
+/* Of an exact list, tuple, dict, set, frozenset or bytearray, whose type it is told; -1 for others. */
+ptrdiff_t pyver_container_length(const py_object *o, const py_object *type);
+py_object *pyver_list_item(const py_object *list, ptrdiff_t i);  /* borrowed */
+py_object *pyver_tuple_item(const py_object *tuple, uint32_t i); /* borrowed; NULL past its end */
+
+/* What a function takes: `named` arguments, then, as the case may be, the rest as a tuple (its place is
+ * `rest`) and as a dict. */
+struct pyver_arguments {
+    uint32_t count, named, rest;
+};
+void pyver_code_arguments(const py_object *code, struct pyver_arguments *ret);
+const py_object *pyver_argument_name(const py_object *code, uint32_t i);
+
+/* The locals of a frame: of a frame object (below 3.12), of an interpreter frame (3.11 and later). */
+py_object *const *pyver_frame_locals(py_frame *frame);
+static inline py_object *const *pyver_inner_locals(uint64_t inner)
+{
+    return (py_object *const *)((const char *)(uintptr_t)inner + py.inner_locals);
+}
+/* An argument, when the function begins; NULL: it cannot be told. */
+const py_object *pyver_argument(const py_object *code, py_object *const *locals, uint32_t i);
+
+/* The code of whoever called the function that runs, NULL if nobody did; borrowed. */
+py_object *pyver_caller_code(void);
+
+/* Where the interpreter keeps its pointer to gc.callbacks; NULL: not found. */
+py_object **pyver_gc_callbacks(const py_object *garbage, const py_object *callbacks);
+
+/* A builtin function that takes arguments by position; NULL with an error set. */
+typedef py_object *(*py_fastcall)(py_object *self, py_object *const *args, ptrdiff_t n);
+py_object *pyver_function(const char *name, py_fastcall call);
 
 /* The bytes in a bytes object. */
 const uint8_t *pyver_bytes(const py_object *bytes, size_t *ret_len);

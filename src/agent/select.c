@@ -4,19 +4,23 @@
  * another name there, is known by its file. */
 #include "agent/select.h"
 
+#include "agent/calibrate.h"
+
 #include <regex.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ITEMS = 256, MAX_PATTERNS = 16 };
+enum { MAX_ITEMS = 256, MAX_PATTERNS = 64 };
 
 static struct function {
     const char *module, *name; /* name: qualified */
 } functions[MAX_ITEMS];
 static size_t function_count;
-static regex_t patterns[MAX_PATTERNS];
-static size_t pattern_count;
-static bool said; /* something was */
+static struct patterns {
+    regex_t regex[MAX_PATTERNS];
+    size_t count;
+} of_lines, included, excluded;
+static bool said; /* something was, of lines */
 
 static void take_function(char *text)
 {
@@ -27,11 +31,11 @@ static void take_function(char *text)
     functions[function_count++] = (struct function){text, colon + 1};
 }
 
-static void take_pattern(const char *text)
+static void take_pattern(const char *text, struct patterns *to)
 {
-    if (pattern_count < MAX_PATTERNS &&
-        regcomp(&patterns[pattern_count], text, REG_EXTENDED | REG_NOSUB) == 0)
-        pattern_count++;
+    if (to->count < MAX_PATTERNS &&
+        regcomp(&to->regex[to->count], text, REG_EXTENDED | REG_NOSUB) == 0)
+        to->count++;
 }
 
 void select_init(void)
@@ -39,14 +43,18 @@ void select_init(void)
     static char text[RING_MAX_SELECTION];
     memcpy(text, guest.session->selection, sizeof text);
     text[sizeof text - 1] = 0;
-    said = text[0] != 0;
     char *rest = text;
     for (char *item; (item = strsep(&rest, "\n"));) {
         if (strncmp(item, "f:", 2) == 0)
             take_function(item + 2);
         else if (strncmp(item, "m:", 2) == 0)
-            take_pattern(item + 2);
+            take_pattern(item + 2, &of_lines);
+        else if (strncmp(item, "i:", 2) == 0)
+            take_pattern(item + 2, &included);
+        else if (strncmp(item, "x:", 2) == 0)
+            take_pattern(item + 2, &excluded);
     }
+    said = function_count || of_lines.count;
 }
 
 bool select_is_everything(void)
@@ -107,6 +115,28 @@ static bool matches(const regex_t *pattern, const struct code_facts *facts)
     return regexec(pattern, text, 0, NULL, 0) == 0;
 }
 
+/* A C function as the views show it too: "{built-in method time.sleep}". */
+static bool matches_in_braces(const regex_t *pattern, const char *name)
+{
+    char text[512];
+    size_t n = strlen(name);
+    if (n < 2 || n >= sizeof text || name[0] != '<' || name[n - 1] != '>')
+        return false;
+    memcpy(text, name, n + 1);
+    text[0] = '{';
+    text[n - 1] = '}';
+    return regexec(pattern, text, 0, NULL, 0) == 0;
+}
+
+static bool matches_any(const struct patterns *p, const struct code_facts *facts)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (matches(&p->regex[i], facts) ||
+            (facts->flags & RING_CODE_C && matches_in_braces(&p->regex[i], facts->name)))
+            return true;
+    return false;
+}
+
 bool select_wants(const struct code_facts *facts)
 {
     if (!said)
@@ -114,8 +144,25 @@ bool select_wants(const struct code_facts *facts)
     for (size_t i = 0; i < function_count; i++)
         if (is_named(facts, functions[i].name) && is_in_module(facts, functions[i].module))
             return true;
-    for (size_t i = 0; i < pattern_count; i++)
-        if (matches(&patterns[i], facts))
-            return true;
-    return false;
+    return matches_any(&of_lines, facts);
+}
+
+bool select_has_filters(void)
+{
+    return included.count || excluded.count;
+}
+
+bool select_leaves_out(const struct code_facts *facts)
+{
+    if (strcmp(facts->file, CALIBRATE_FILE) ==
+        0) /* ours: without it nobody knows what a call costs */
+        return false;
+    bool is_c = facts->flags & RING_CODE_C;
+    return (included.count && !is_c && !matches_any(&included, facts)) ||
+           matches_any(&excluded, facts);
+}
+
+uint32_t select_judge(const struct code_facts *facts)
+{
+    return select_leaves_out(facts) ? RING_CODE_LEFT_OUT : 0;
 }

@@ -7,9 +7,12 @@
 #include "agent/calibrate.h"
 #include "agent/codes.h"
 #include "agent/deep.h"
+#include "agent/garbage.h"
 #include "agent/hooks.h"
 #include "agent/interpose.h"
 #include "agent/lines.h"
+#include "agent/notes.h"
+#include "agent/select.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -51,9 +54,13 @@ static void install(void)
     calibrate_bare();
     atomic_store(&guest.on, true);
     guest_new_thread = open_frames;
+    guest_name_thread = notes_thread_name;
     bool with_lines = lines_are_wanted();
+    select_init();
     if (with_lines)
         lines_init();
+    else if (select_has_filters())
+        codes_judge = select_judge;
     bool without_c = py.minor == 11 && !(guest.instruments & RING_C_CALLS) && !with_lines;
     bool good = py.has_monitoring ? monitoring_install()
                 : without_c       ? evalframe_install()
@@ -64,6 +71,8 @@ static void install(void)
         return;
     }
     calibrate_hooked();
+    if (notes_are_wanted())
+        garbage_install();
     needs_slot = !py.has_monitoring && !without_c;
     if (needs_slot)
         interpose_start();

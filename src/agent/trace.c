@@ -17,6 +17,12 @@ static inline void on_line(py_frame *frame)
     guest_emit(RING_LINE, py_u32(frame, py.frame_lineno) & RING_MAX_VALUE);
 }
 
+/* An exception passes through a function: (type, value, traceback). */
+static void on_exception(const py_object *arg)
+{
+    profile_raised = arg && py_type(arg) == py.tuple_type ? pyver_tuple_item(arg, 0) : NULL;
+}
+
 /* Everybody's lines, and functions: the usual case. */
 static int on_all(py_object *self, py_frame *frame, int what, py_object *arg)
 {
@@ -27,6 +33,8 @@ static int on_all(py_object *self, py_frame *frame, int what, py_object *arg)
         profile_on_call(frame);
     else if (what == PY_WHAT_RETURN)
         profile_on_return(frame, arg);
+    else if (what == PY_WHAT_EXCEPTION)
+        on_exception(arg);
     return 0;
 }
 
@@ -37,6 +45,8 @@ static int on_some(py_object *self, py_frame *frame, int what, py_object *arg)
     if (what == PY_WHAT_LINE) {
         if (!(codes_mark(pyver_frame_code(frame)) & (RING_CODE_LEFT_OUT | CODE_NO_LINES)))
             on_line(frame);
+    } else if (what == PY_WHAT_EXCEPTION) {
+        on_exception(arg);
     } else if (trace_tells_functions()) {
         if (what == PY_WHAT_CALL)
             profile_on_call(frame);

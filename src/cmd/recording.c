@@ -44,7 +44,33 @@ static int add_function(const char *text, size_t len, struct buf *selection)
     return 0;
 }
 
-/* --function and --match, as the guest reads them. */
+/* One item whose text is a pattern; `head` says what for. */
+static int add_pattern(const char *option, const char *head, const char *pattern,
+                       struct buf *selection)
+{
+    regex_t regex;
+    int status = cmd_regex_compile(option, pattern, &regex);
+    if (status)
+        return status;
+    regfree(&regex);
+    if (!*pattern || strchr(pattern, '\n'))
+        return cmd_fail(CMD_USAGE, "%s: a pattern is one line, and not empty", option);
+    buf_printf(selection, "%s:%s\n", head, pattern);
+    return 0;
+}
+
+static int add_filters(const struct cmd_recording *r, struct buf *selection)
+{
+    int status = 0;
+    for (size_t i = 0; i < r->filters.count && !status; i++) {
+        bool includes = strcmp(r->filters.use[i].option, "include") == 0;
+        status = add_pattern(includes ? "--include" : "--exclude", includes ? "i" : "x",
+                             r->filters.use[i].value, selection);
+    }
+    return status;
+}
+
+/* --function and --match, --include and --exclude, as the guest reads them. */
 static int make_selection(struct cmd_recording *r)
 {
     struct buf selection;
@@ -55,16 +81,13 @@ static int make_selection(struct cmd_recording *r)
         status = add_function(at, len, &selection);
         at = at[len] ? at + len + 1 : NULL;
     }
-    if (r->match && !status) {
-        regex_t match;
-        status = cmd_regex_compile("--match", r->match, &match);
-        if (!status)
-            regfree(&match);
-        buf_printf(&selection, "m:%s\n", r->match);
-    }
+    if (r->match && !status)
+        status = add_pattern("--match", "m", r->match, &selection);
+    if (!status)
+        status = add_filters(r, &selection);
     const char *text = buf_cstr(&selection);
-    if (!status && (buf_error(&selection) || (r->match && strchr(r->match, '\n'))))
-        status = cmd_fail(CMD_USAGE, "--function and --match: too long, or more than one line");
+    if (!status && buf_error(&selection))
+        status = cmd_fail(CMD_USAGE, "--function, --match, --include and --exclude are too long");
     if (!status && !(r->selection = strdup(text)))
         status = cmd_fail(CMD_FAILED, "out of memory");
     buf_release(&selection);
@@ -77,12 +100,15 @@ static int choose_instruments(struct cmd_recording *r, struct record_options *o)
     bool selects = r->function || r->match;
     if (selects && !r->lines)
         return cmd_fail(CMD_USAGE, "--function and --match choose lines: they go with --lines");
-    int status = selects ? make_selection(r) : 0;
+    if (r->filters.count && !r->calls && !r->trace)
+        return cmd_fail(CMD_USAGE, "--%s chooses calls: it goes with --trace or --calls",
+                        r->filters.use[0].option);
+    int status = selects || r->filters.count ? make_selection(r) : 0;
     o->selection = r->selection;
     if (r->calls || r->trace) /* a timeline has all that the sums need */
         o->instruments = RING_CALLS | (r->no_c_calls ? 0 : RING_C_CALLS);
     if (r->trace)
-        o->instruments |= RING_TRACE;
+        o->instruments |= RING_TRACE | (r->args ? RING_ARGS : 0);
     /* lines of the whole program come with its calls anyway */
     if (r->lines)
         o->instruments |= RING_LINES | (selects ? 0 : RING_CALLS);
@@ -94,6 +120,8 @@ static int choose_instruments(struct cmd_recording *r, struct record_options *o)
 static int choose_events(const struct cmd_recording *r, struct record_options *o)
 {
     enum { MAX_DEPTH = 1 << 18 };
+    if (r->args && !r->trace)
+        return cmd_fail(CMD_USAGE, "--args is for the timeline: add --trace");
     if ((r->has_min_duration || r->has_max_depth) && !r->trace)
         return cmd_fail(CMD_USAGE, "%s is for the timeline: add --trace",
                         r->has_max_depth ? "--max-depth" : "--min-duration");
@@ -101,6 +129,11 @@ static int choose_events(const struct cmd_recording *r, struct record_options *o
         return cmd_fail(CMD_USAGE, "--max-depth needs a number from 1 to %d", MAX_DEPTH);
     if (r->min_duration > 1e9)
         return cmd_fail(CMD_USAGE, "--min-duration needs a number of seconds");
+    if (r->has_last && !r->trace)
+        return cmd_fail(CMD_USAGE, "--last is for the timeline: add --trace");
+    if (r->has_last && (r->last <= 0 || r->last > 1e9))
+        return cmd_fail(CMD_USAGE, "--last needs a number of seconds above 0");
+    o->last_ns = (uint64_t)(r->last * 1e9);
     o->min_ns = (uint64_t)(r->min_duration * 1e9);
     o->max_depth = (uint32_t)r->max_depth;
     return 0;

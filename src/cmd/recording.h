@@ -3,16 +3,20 @@
 #ifndef PYROMETER_CMD_RECORDING_H
 #define PYROMETER_CMD_RECORDING_H
 
+#include "cmd/cmd.h"
 #include "record/record.h"
 
 struct cmd_recording {
     const char *sample; /* NULL: not given; "": the default rate */
-    bool calls, trace, no_c_calls, lines;
+    bool calls, trace, no_c_calls, lines, args;
     double min_duration; /* seconds; the timeline leaves out what is shorter */
     bool has_min_duration;
     uint64_t max_depth; /* and what is deeper */
     bool has_max_depth;
+    double last; /* seconds; the timeline keeps only so much before the end */
+    bool has_last;
     const char *function, *match; /* --lines of whom; NULL: everybody */
+    struct cmd_each filters;      /* --include and --exclude: whose calls */
     const char *output;
     bool force, quiet;
     double seconds;

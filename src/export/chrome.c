@@ -56,17 +56,40 @@ static void put_us(struct buf *b, uint64_t ns)
 static const char *end_text(const struct export_slice *s)
 {
     if (s->unfinished)
-        return ",\"args\":{\"end\":\"not seen\"}";
+        return "not seen";
     switch (s->ended) {
     case RECORD_EVENT_RAISE:
-        return ",\"args\":{\"end\":\"exception\"}";
+        return "exception";
     case RECORD_EVENT_SUSPEND:
-        return ",\"args\":{\"end\":\"suspended\"}";
+        return "suspended";
     case RECORD_EVENT_LOST:
-        return ",\"args\":{\"end\":\"lost\"}";
+        return "lost";
     default:
-        return "";
+        return NULL;
     }
+}
+
+/* How it ended, if not by returning, and what is known of it. */
+static int put_args(struct buf *b, const struct export_slice *s)
+{
+    const char *end = end_text(s);
+    if (!end && !s->notes && !s->cut)
+        return 0;
+    buf_puts(b, ",\"args\":{");
+    if (s->cut)
+        buf_puts(b, "\"begin\":\"earlier\"");
+    if (end)
+        buf_printf(b, "%s\"end\":\"%s\"", s->cut ? "," : "", end);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < s->notes; i++) {
+        struct buf text = {0};
+        r = quote(s->note[i].text, &text);
+        buf_printf(b, "%s\"%s\":", end || s->cut || i ? "," : "", s->note[i].name);
+        buf_append(b, text.data, text.len);
+        buf_release(&text);
+    }
+    buf_put_u8(b, '}');
+    return r;
 }
 
 static int put_slice(void *ctx, const struct export_slice *s)
@@ -90,9 +113,9 @@ static int put_slice(void *ctx, const struct export_slice *s)
     put_us(b, s->begin_ns);
     buf_puts(b, ",\"dur\":");
     put_us(b, s->end_ns - s->begin_ns);
-    buf_puts(b, end_text(s));
+    r = put_args(b, s);
     buf_put_u8(b, '}');
-    return export_drain(b, c->out, false);
+    return r < 0 ? r : export_drain(b, c->out, false);
 }
 
 /* The beginning of an event that the program told. */

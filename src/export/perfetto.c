@@ -42,6 +42,7 @@ enum {
     THREAD_TID = 2,
     THREAD_NAME = 5,
     EVENT_CATEGORIES = 3,
+    EVENT_ANNOTATIONS = 4,
     EVENT_TYPE = 9,
     EVENT_NAME = 10,
     EVENT_TRACK = 11,
@@ -51,6 +52,8 @@ enum {
     INTERNED_NAMES = 2,
     NAME_IID = 1,
     NAME_TEXT = 2,
+    ANNOTATION_TEXT = 6,
+    ANNOTATION_NAME = 10,
 };
 enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
 enum { STATE_CLEARED = 1, NEEDS_STATE = 2 };
@@ -217,6 +220,14 @@ static int put_event(struct perfetto *p, const struct export_slice *slice, unsig
         bool is_c = p->t->codes[slice->code].flags & RECORD_CODE_C;
         protobuf_put_number(&p->message, EVENT_CATEGORIES, is_c ? CATEGORY_C : CATEGORY_PYTHON);
         protobuf_put_number(&p->message, EVENT_NAME, (uint64_t)slice->code + 1);
+    }
+    size_t first = type == TYPE_BEGIN ? 0 : slice->begin_notes;
+    size_t end = type == TYPE_BEGIN ? slice->begin_notes : slice->notes;
+    for (size_t i = first; i < end; i++) {
+        const struct export_note *note = &slice->note[i];
+        protobuf_put_bytes(&p->inner, ANNOTATION_NAME, note->name, strlen(note->name));
+        put_text(&p->inner, ANNOTATION_TEXT, note->text);
+        protobuf_put_message(&p->message, EVENT_ANNOTATIONS, &p->inner);
     }
     protobuf_put_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
     if (type == TYPE_BEGIN && is_new_name(s, slice->code)) {

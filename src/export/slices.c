@@ -13,11 +13,22 @@ struct call {
     enum record_event_kind kind;
 };
 
+/* A note about the begin of an open call. */
+struct kept_note {
+    size_t depth;
+    const char *name;
+    size_t at, len; /* in the lane's text */
+};
+
 /* A thread's open calls; the first `written` have been told. */
 struct lane {
     VEC(struct call) stack;
     size_t written;
     uint64_t last_ns;
+    VEC(struct kept_note) kept; /* outermost first */
+    struct buf text;
+    uint32_t event; /* place of the next one in its block */
+    size_t note;    /* the next of the block's */
 };
 
 struct slicing {
@@ -61,6 +72,69 @@ static uint64_t floor_of(size_t step)
     return (uint64_t)(STEPS + step % STEPS) << (step / STEPS - 1);
 }
 
+/* --- notes --- */
+
+/* Those of a call that is open; the deepest call's are the last. */
+static void find_notes(const struct lane *lane, size_t depth, struct export_slice *slice)
+{
+    size_t first = lane->kept.len;
+    while (first > 0 && lane->kept.data[first - 1].depth > depth)
+        first--;
+    size_t end = first;
+    while (first > 0 && lane->kept.data[first - 1].depth == depth)
+        first--;
+    for (; first < end && slice->notes < EXPORT_MAX_NOTES / 2; first++) {
+        const struct kept_note *k = &lane->kept.data[first];
+        slice->note[slice->notes++] = (struct export_note){
+            k->name, {k->len ? (const char *)lane->text.data + k->at : "", (uint32_t)k->len}};
+    }
+    slice->begin_notes = slice->notes;
+}
+
+static void drop_notes(struct lane *lane)
+{
+    while (lane->kept.len && lane->kept.data[lane->kept.len - 1].depth >= lane->stack.len)
+        lane->text.len = lane->kept.data[--lane->kept.len].at;
+}
+
+/* Does the block's next note belong to the lane's present event? */
+static const struct record_note *next_note(const struct record_events *block, struct lane *lane)
+{
+    while (lane->note < block->note_count && block->notes[lane->note].event < lane->event)
+        lane->note++;
+    if (lane->note >= block->note_count || block->notes[lane->note].event != lane->event)
+        return NULL;
+    return &block->notes[lane->note++];
+}
+
+static int keep_notes(const struct record_events *block, struct lane *lane)
+{
+    const struct record_note *n;
+    while ((n = next_note(block, lane))) {
+        struct kept_note *k = record_note_name(n->kind) ? vec_push(&lane->kept) : NULL;
+        if (!k)
+            continue;
+        if (!lane->text.max)
+            buf_init(&lane->text, EXPORT_BUF_MAX);
+        *k = (struct kept_note){lane->stack.len - 1, record_note_name(n->kind), lane->text.len,
+                                n->len};
+        buf_append(&lane->text, n->text, n->len);
+        if (buf_error(&lane->text))
+            return buf_error(&lane->text);
+    }
+    return 0;
+}
+
+static void add_end_notes(const struct record_events *block, struct lane *lane,
+                          struct export_slice *slice)
+{
+    const struct record_note *n;
+    while (block && (n = next_note(block, lane)))
+        if (record_note_name(n->kind) && slice->notes < EXPORT_MAX_NOTES)
+            slice->note[slice->notes++] =
+                (struct export_note){record_note_name(n->kind), {n->text, n->len}};
+}
+
 /* --- calls --- */
 
 static int tell_begins(struct slicing *s, uint32_t thread, struct lane *lane)
@@ -72,15 +146,16 @@ static int tell_begins(struct slicing *s, uint32_t thread, struct lane *lane)
                                      .code = c->code,
                                      .begin_ns = max_u64(c->begin_ns, s->from_ns),
                                      .began = c->kind};
+        find_notes(lane, lane->written, &slice);
         if (s->visitor->begin)
             r = s->visitor->begin(s->ctx, &slice);
     }
     return r;
 }
 
-/* The innermost call ends, or is not followed any further. */
+/* The innermost call ends, by an event of the block, or is not followed any further (NULL). */
 static int end_top(struct slicing *s, uint32_t thread, struct lane *lane, uint64_t ns,
-                   enum record_event_kind kind, bool unfinished)
+                   enum record_event_kind kind, const struct record_events *block)
 {
     struct call c = lane->stack.data[lane->stack.len - 1];
     uint64_t begin = max_u64(c.begin_ns, s->from_ns), end = min_u64(ns, s->to_ns);
@@ -88,11 +163,13 @@ static int end_top(struct slicing *s, uint32_t thread, struct lane *lane, uint64
     if (!s->visitor) {
         s->count[step_of(inside ? end - begin : 0)] += inside;
         lane->stack.len--;
+        drop_notes(lane);
         return 0;
     }
     if (lane->written < lane->stack.len && (!inside || end - begin < s->min_ns)) {
         s->left_out += inside;
         lane->stack.len--;
+        drop_notes(lane);
         return 0;
     }
     int r = tell_begins(s, thread, lane);
@@ -104,8 +181,14 @@ static int end_top(struct slicing *s, uint32_t thread, struct lane *lane, uint64
                                  .end_ns = end,
                                  .began = c.kind,
                                  .ended = kind,
-                                 .unfinished = unfinished};
-    return r < 0 ? r : s->visitor->end(s->ctx, &slice);
+                                 .cut = c.begin_ns < s->from_ns,
+                                 .unfinished = !block};
+    find_notes(lane, lane->stack.len, &slice);
+    add_end_notes(block, lane, &slice);
+    if (r == 0)
+        r = s->visitor->end(s->ctx, &slice);
+    drop_notes(lane);
+    return r;
 }
 
 /* What a lost block leaves open ends where the next one begins without it. */
@@ -118,7 +201,7 @@ static int begin_block(struct slicing *s, struct lane *lane, const struct record
         same++;
     int r = 0;
     while (r == 0 && lane->stack.len > same)
-        r = end_top(s, block->thread, lane, lane->last_ns, RECORD_EVENT_LOST, true);
+        r = end_top(s, block->thread, lane, lane->last_ns, RECORD_EVENT_LOST, NULL);
     for (; r == 0 && same < block->open_count; same++) {
         struct call *c = vec_push(&lane->stack);
         if (!c)
@@ -138,20 +221,23 @@ static int on_events(void *ctx, const struct record_events *block,
         return 0;
     struct lane *lane = &s->lane[block->thread];
     int r = n ? 0 : begin_block(s, lane, block);
-    bool at_once = s->visitor && !s->min_ns && !s->query->has_from && !s->query->has_to;
-    for (size_t i = 0; r == 0 && i < n; i++) {
+    if (!n)
+        lane->event = 0, lane->note = 0;
+    bool at_once = s->visitor && !s->min_ns && !s->from_ns && !s->query->has_to;
+    for (size_t i = 0; r == 0 && i < n; i++, lane->event++) {
         const struct record_event *e = &events[i];
         lane->last_ns = e->time_ns;
         if (e->kind <= RECORD_EVENT_LOST) {
             if (lane->stack.len)
-                r = end_top(s, block->thread, lane, e->time_ns, e->kind, false);
+                r = end_top(s, block->thread, lane, e->time_ns, e->kind, block);
             continue;
         }
         struct call *c = vec_push(&lane->stack);
         if (!c)
             return E_NOMEM;
         *c = (struct call){e->time_ns, e->code, e->kind};
-        if (at_once)
+        r = keep_notes(block, lane);
+        if (r == 0 && at_once)
             r = tell_begins(s, block->thread, lane);
     }
     return r;
@@ -166,8 +252,10 @@ static int pass(struct slicing *s, const struct profile *profile)
     for (uint32_t i = 0; i < s->tables->thread_count; i++) {
         struct lane *lane = &s->lane[i];
         while (r == 0 && lane->stack.len)
-            r = end_top(s, i, lane, lane->last_ns, RECORD_EVENT_LOST, true);
+            r = end_top(s, i, lane, lane->last_ns, RECORD_EVENT_LOST, NULL);
         vec_release(&lane->stack);
+        vec_release(&lane->kept);
+        buf_release(&lane->text);
     }
     free(s->lane);
     return r;
@@ -196,6 +284,7 @@ int export_slices_each(const struct profile *profile, const struct export_option
     const struct analysis_query *q = &options->query;
     struct slicing s = {.tables = profile_tables(profile), .query = q, .ctx = ctx};
     s.from_ns = q->has_from ? (uint64_t)(q->from * (double)NS_PER_SEC) : 0;
+    s.from_ns = max_u64(s.from_ns, profile_window_start(profile));
     s.to_ns = q->has_to ? (uint64_t)(q->to * (double)NS_PER_SEC) : UINT64_MAX;
     int r = 0;
     if (!options->all && profile_event_records(profile) / 2 > max)

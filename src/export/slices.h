@@ -9,10 +9,20 @@
 #include "export/source.h"
 #include "profile/events.h"
 
+/* What is known of a call beside its times. */
+struct export_note {
+    const char *name; /* "args" */
+    struct profile_string text;
+};
+enum { EXPORT_MAX_NOTES = 8 }; /* of one call */
+
 struct export_slice {
     uint32_t thread, code;
     uint64_t begin_ns, end_ns; /* the end is not known yet where it begins */
     enum record_event_kind began, ended;
+    struct export_note note[EXPORT_MAX_NOTES];
+    size_t begin_notes, notes; /* those of the begin come first */
+    bool cut;                  /* it began before what is shown */
     bool unfinished; /* never seen to end: it was still running, or its thread was killed */
 };
 

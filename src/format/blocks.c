@@ -39,6 +39,8 @@ int blocks_submit(struct blocks *b, struct sink *sink, uint32_t *sequence, bool 
             r = sink_submit(sink, w->kind, &w->payload, w->records);
         buf_release(&w->payload);
         w->place.sequence = (*sequence)++;
+        if (w->kind == FORMAT_CHUNK_NOTES) /* it stands behind its block, and needs no place */
+            continue;
         struct record_place *place = vec_push(&b->places);
         if (place)
             *place = w->place;

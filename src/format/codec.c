@@ -457,6 +457,8 @@ int codec_visit(unsigned kind, const uint8_t *data, size_t len, uint32_t records
         return v->counter ? visit_counters(&c, records, v, ctx) : 0;
     case FORMAT_CHUNK_EVENTS:
         return v->events ? events_visit(data, len, records, v, ctx) : 0;
+    case FORMAT_CHUNK_NOTES:
+        return v->note ? events_visit_notes(data, len, records, v, ctx) : 0;
     case FORMAT_CHUNK_INDEX:
         return v->summary || v->directory ? lod_visit(data, len, records, v, ctx) : 0;
     default:

@@ -21,7 +21,51 @@ void events_put_block(struct buf *b, uint32_t thread, const struct events_block 
     buf_append(b, block->times.data, block->times.len);
 }
 
+void events_put_note(struct events_block *block, uint32_t event, enum record_note_kind kind,
+                     const char *text, size_t len)
+{
+    buf_put_varint(&block->notes, event - block->note_event);
+    buf_put_varint(&block->notes, kind);
+    len = len < RECORD_MAX_NOTE_BYTES ? len : RECORD_MAX_NOTE_BYTES;
+    buf_put_varint(&block->notes, len);
+    buf_append(&block->notes, text, len);
+    block->note_event = event;
+    block->note_count++;
+}
+
+void events_put_notes(struct buf *b, uint32_t thread, const struct events_block *block)
+{
+    buf_put_varint(b, thread);
+    buf_put_varint(b, block->start_ns);
+    buf_append(b, block->notes.data, block->notes.len);
+}
+
 /* ---- reading ---- */
+
+int events_visit_notes(const uint8_t *data, size_t len, uint32_t records,
+                       const struct format_visitor *v, void *ctx)
+{
+    struct cursor c = {data, data + len, false};
+    struct record_notes block = {0};
+    struct record_note note = {0};
+    block.thread = get_id(&c);
+    block.start_ns = get_varint(&c);
+    if (c.bad)
+        return E_CORRUPT;
+    int r = v->note(ctx, &block, NULL);
+    for (uint32_t i = 0; r == 0 && i < records; i++) {
+        uint64_t event = note.event + get_varint(&c);
+        note.kind = get_u32(&c);
+        size_t text_len;
+        note.text = get_text(&c, &text_len);
+        if (c.bad || event < note.event || event > UINT32_MAX || text_len > RECORD_MAX_NOTE_BYTES)
+            return E_CORRUPT;
+        note.event = (uint32_t)event;
+        note.len = (uint32_t)text_len;
+        r = v->note(ctx, &block, &note);
+    }
+    return r;
+}
 
 struct decoder {
     struct record_events head;

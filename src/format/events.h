@@ -26,10 +26,24 @@ struct events_block {
     uint32_t open_count;
     struct buf open; /* of each open call: symbol, ns since the one around it began */
     struct buf symbols, times;
+    struct buf notes; /* what is known of single events: see events_put_note() */
+    uint32_t note_count, note_event;
 };
 
 /* The payload. */
 void events_put_block(struct buf *b, uint32_t thread, const struct events_block *block);
+
+/* Adds a note about an event of the block, which is not before those of the notes that are there. What is
+ * longer than RECORD_MAX_NOTE_BYTES is cut. */
+void events_put_note(struct events_block *block, uint32_t event, enum record_note_kind kind,
+                     const char *text, size_t len);
+
+/* The payload of the NOTES chunk that follows the block. */
+void events_put_notes(struct buf *b, uint32_t thread, const struct events_block *block);
+
+/* Decodes one into the visitor's `note`. */
+int events_visit_notes(const uint8_t *data, size_t len, uint32_t records,
+                       const struct format_visitor *v, void *ctx);
 
 /* Decodes a payload. The visitor's row is called once with no events, then for each batch. */
 int events_visit(const uint8_t *data, size_t len, uint32_t records, const struct format_visitor *v,

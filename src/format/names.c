@@ -36,3 +36,13 @@ const char *record_stat_text(enum record_stat stat)
     };
     return (unsigned)stat < RECORD_STAT_COUNT ? texts[stat] : "";
 }
+
+const char *record_note_name(uint32_t kind)
+{
+    static const char *const names[RECORD_NOTE_KINDS] = {
+        [RECORD_NOTE_ARGUMENTS] = "args",      [RECORD_NOTE_TASK] = "task",
+        [RECORD_NOTE_RESULT] = "result",       [RECORD_NOTE_EXCEPTION] = "exception",
+        [RECORD_NOTE_COLLECTED] = "collected",
+    };
+    return kind < RECORD_NOTE_KINDS ? names[kind] : NULL;
+}

@@ -85,8 +85,8 @@ enum { CHECKED_AT_ONCE = 64 << 20 };
 static bool is_decoded(const struct format_reader *r, unsigned kind)
 {
     return (kind >= FORMAT_CHUNK_META && kind <= FORMAT_CHUNK_STATS) ||
-           (r->len > CHECKED_AT_ONCE &&
-            (kind == FORMAT_CHUNK_EVENTS || kind == FORMAT_CHUNK_INDEX));
+           (r->len > CHECKED_AT_ONCE && (kind == FORMAT_CHUNK_EVENTS ||
+                                         kind == FORMAT_CHUNK_INDEX || kind == FORMAT_CHUNK_NOTES));
 }
 
 /* May this frame be taken at its word? Checksums are verified when a chunk is decoded, for opening
@@ -306,6 +306,8 @@ static bool wanted(unsigned kind, const struct format_visitor *v)
         return v->counter != NULL;
     case FORMAT_CHUNK_EVENTS:
         return v->events != NULL;
+    case FORMAT_CHUNK_NOTES:
+        return v->note != NULL;
     case FORMAT_CHUNK_INDEX:
         return v->summary != NULL || v->directory != NULL;
     default:

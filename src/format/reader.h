@@ -57,6 +57,8 @@ struct format_visitor {
     /* and so do events: first none, to begin the block, then batches of it */
     int (*events)(void *ctx, const struct record_events *block, const struct record_event *events,
                   size_t n);
+    /* the block they are about, with no note, then each note */
+    int (*note)(void *ctx, const struct record_notes *block, const struct record_note *note);
     /* a summary, then its boxes, row by row; a directory, then its places */
     int (*summary)(void *ctx, const struct record_summary *summary);
     int (*box)(void *ctx, const struct record_summary *summary, uint32_t depth,

@@ -139,6 +139,33 @@ struct record_open {
     enum record_event_kind kind; /* how it began */
 };
 
+enum record_note_kind {
+    RECORD_NOTE_ARGUMENTS = 0, /* of a begin: what it was called with */
+    RECORD_NOTE_TASK = 1,   /* of a begin: the asyncio task whose outermost coroutine runs here */
+    RECORD_NOTE_RESULT = 2, /* of an end: what it returned */
+    RECORD_NOTE_EXCEPTION = 3, /* of an end: the type of the exception that left it */
+    RECORD_NOTE_COLLECTED = 4, /* of an end: objects that a garbage collection has freed */
+    RECORD_NOTE_KINDS
+};
+enum { RECORD_MAX_NOTE_BYTES = 4096 };
+
+/* The kind's name in JSON and in exports ("args"), or NULL for one we do not know. */
+const char *record_note_name(uint32_t kind);
+
+/* What is known of one event beside that it happened. */
+struct record_note {
+    uint32_t event;   /* its place in the block */
+    uint32_t kind;    /* enum record_note_kind, or one of a newer version */
+    const char *text; /* borrowed for the call */
+    uint32_t len;
+};
+
+/* The block that notes are about. */
+struct record_notes {
+    uint32_t thread;
+    uint64_t start_ns;
+};
+
 /* A block: the events of one thread from start_ns to end_ns. The blocks of a thread follow each other
  * without gaps, and each can be understood alone. */
 struct record_events {
@@ -146,6 +173,8 @@ struct record_events {
     uint64_t start_ns, end_ns;
     const struct record_open *open; /* outermost first; borrowed for the call */
     size_t open_count;
+    const struct record_note *notes; /* by event; borrowed. NULL from the reader: see src/profile */
+    size_t note_count;
 };
 
 enum record_box_flag {
@@ -253,6 +282,8 @@ uint64_t record_source_hash(const void *text, size_t len);
     X(EVENTS_DAMAGED, "events_damaged", "of these, not understood")                                \
     X(EVENTS_TRACED, "events_traced", "begins and ends of calls on the timeline")                  \
     X(EVENTS_LEFT_OUT, "events_left_out", "calls that the timeline leaves out, as was asked")      \
+    X(FUNCTIONS_LEFT_OUT, "functions_left_out", "functions met but not traced, as was asked")      \
+    X(EVENTS_FORGOTTEN, "events_forgotten", "begins and ends that were too old to be kept")        \
     X(EVENTS_TOO_DEEP, "events_too_deep", "calls too deep for the timeline")                       \
     X(EVENT_WAIT_NS, "event_wait_ns", "time the program waited for the recorder; left out")        \
     X(EVENT_PAUSED_NS, "event_paused_ns", "time in which threads could not be traced")             \

@@ -32,7 +32,7 @@
 #define RING_MAGIC    0x31474e4952525950ull /* "PYRRING1" */
 
 enum {
-    RING_VERSION = 3,     /* of everything in this header; both sides must agree */
+    RING_VERSION = 4,     /* of everything in this header; both sides must agree */
     RING_WORDS = 1 << 17, /* 1 MiB: stays in a core's cache; a larger one costs 5 to 10 ns a word */
     RING_MAX_SLOTS = 2048, /* threads traced at a time */
     RING_HEADER_BYTES = 4096,
@@ -40,6 +40,7 @@ enum {
     RING_SESSION_BYTES = 64 << 10,
     RING_MAX_PAYLOAD_WORDS = 1 << 15, /* of one extended record */
     RING_MAX_TEXT = 60 << 10,         /* of one text in it, in bytes */
+    RING_MAX_NOTE = 512,              /* of a text about one call */
     RING_MAX_SELECTION = 16 << 10,    /* bytes of ring_session.selection */
 };
 
@@ -95,9 +96,13 @@ enum ring_ext {
     RING_EXT_COUNTER = 8,     /* f64 value, text */
     RING_EXT_SPAN_BEGIN = 9,  /* text */
     RING_EXT_SPAN_END = 10,
+    RING_EXT_GC_BEGIN = 12, /* u64 generation */
+    RING_EXT_GC_END = 13,   /* u64 collected */
+    /* of the record that comes next; texts of RING_MAX_NOTE bytes at most */
     RING_EXT_EXCEPTION = 11, /* text: name of the type */
-    RING_EXT_GC_BEGIN = 12,  /* u64 generation */
-    RING_EXT_GC_END = 13,    /* u64 collected */
+    RING_EXT_TASK = 14,      /* text: name of the task whose outermost coroutine begins */
+    RING_EXT_ARGUMENTS = 15, /* text */
+    RING_EXT_RESULT = 16,    /* text */
 };
 
 enum ring_pause {
@@ -180,9 +185,11 @@ struct ring_session {
     _Atomic uint32_t next_slot; /* where to begin looking for a free one */
     _Atomic uint32_t no_slot;   /* threads that found none */
     _Atomic uint32_t refused;   /* guests that turned back: of another version, or with no way in */
+    _Atomic uint32_t left_out;  /* functions that were met and are not wanted */
     _Atomic uint32_t slot_state[RING_MAX_SLOTS]; /* enum ring_slot_state */
-    /* Whose lines are wanted; empty: everybody's. Each line of it is "f:MODULE:QUALNAME" or
-     * "m:REGEX", an extended regular expression for `file:line(function)`, the name or the file. */
+    /* Whose lines are wanted: "f:MODULE:QUALNAME" and "m:REGEX"; neither: everybody's. Whose calls:
+     * those that match an "i:REGEX", if there is one, and no "x:REGEX". One item on each line. A
+     * REGEX is an extended one, for `file:line(function)`, the name or the file. */
     char selection[RING_MAX_SELECTION];
 };
 static_assert(sizeof(struct ring_session) <= RING_SESSION_BYTES, "the session fits");

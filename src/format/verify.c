@@ -179,6 +179,13 @@ static int census_stat(void *ctx, enum record_stat stat, uint64_t value)
     return 0;
 }
 
+static int census_note(void *ctx, const struct record_notes *block, const struct record_note *note)
+{
+    (void)block;
+    ((struct census *)ctx)->records += note != NULL;
+    return 0;
+}
+
 static const struct format_visitor census_visitor = {
     .meta = census_meta,
     .string = census_string,
@@ -192,6 +199,7 @@ static const struct format_visitor census_visitor = {
     .mark = census_mark,
     .counter = census_counter,
     .events = census_events,
+    .note = census_note,
     .summary = census_summary,
     .box = census_box,
     .directory = census_directory,

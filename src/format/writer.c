@@ -258,6 +258,11 @@ void format_writer_events(struct format_writer *w, uint32_t thread,
     struct record_place place = {
         .thread = thread, .start_ns = block->start_ns, .end_ns = block->end_ns};
     add_block(w, FORMAT_CHUNK_EVENTS, &payload, block->count, &place);
+    if (!block->note_count)
+        return;
+    buf_init(&payload, FORMAT_MAX_CHUNK_BYTES);
+    events_put_notes(&payload, thread, block);
+    add_block(w, FORMAT_CHUNK_NOTES, &payload, block->note_count, &place);
 }
 
 void format_writer_summary(struct format_writer *w, const struct record_summary *head,

@@ -41,7 +41,7 @@ void format_writer_calls(struct format_writer *w, const struct record_calls *cal
 void format_writer_line(struct format_writer *w, const struct record_line *line);
 void format_writer_mark(struct format_writer *w, const struct record_mark *mark);
 void format_writer_counter(struct format_writer *w, const struct record_counter *counter);
-/* Chunks of their own: a block of a thread's events, a summary. Copied; they go out with the next flush,
+/* Chunks of their own: a block of a thread's events and behind it its notes, a summary. Copied; they go out with the next flush,
  * behind the definitions they use. */
 void format_writer_events(struct format_writer *w, uint32_t thread,
                           const struct events_block *block);

@@ -1,5 +1,6 @@
 #include "profile/events.h"
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "profile/internal.h"
@@ -12,14 +13,68 @@ struct event_pass {
     void *ctx;
     VEC(struct record_event) mended;
     VEC(struct record_open) open;
+    size_t chunk; /* the block's */
+    VEC(struct record_note) notes;
+    struct buf note_text; /* theirs, one after the other */
 };
+
+/* --- notes --- */
+
+enum { OF_ANOTHER = 1 }; /* the notes that follow are not this block's */
+
+struct note_pass {
+    struct event_pass *pass;
+    const struct record_events *block;
+};
+
+static int on_note(void *ctx, const struct record_notes *about, const struct record_note *note)
+{
+    struct note_pass *n = ctx;
+    if (!note)
+        return about->thread == n->block->thread && about->start_ns == n->block->start_ns
+                   ? 0
+                   : OF_ANOTHER;
+    struct record_note *slot = vec_push(&n->pass->notes);
+    if (!slot)
+        return E_NOMEM;
+    *slot = *note;
+    buf_append(&n->pass->note_text, note->text, note->len);
+    return buf_error(&n->pass->note_text);
+}
+
+/* They stand right behind the block. Damaged ones are not worth the block. */
+static int read_notes(struct event_pass *pass, const struct record_events *block)
+{
+    static const struct format_visitor visitor = {.note = on_note};
+    const struct format_reader *reader = profile_reader(pass->profile);
+    struct note_pass n = {pass, block};
+    pass->notes.len = 0;
+    buf_clear(&pass->note_text);
+    if (pass->chunk + 1 >= format_reader_chunk_count(reader) ||
+        format_reader_chunk(reader, pass->chunk + 1)->kind != FORMAT_CHUNK_NOTES)
+        return 0;
+    int r = format_reader_visit_chunk(reader, pass->chunk + 1, &visitor, &n);
+    const char *text = buf_cstr(&pass->note_text); /* all may be empty */
+    for (size_t i = 0; i < pass->notes.len; i++) {
+        pass->notes.data[i].text = text;
+        text += pass->notes.data[i].len;
+    }
+    return r == E_NOMEM ? r : 0;
+}
+
+/* --- events --- */
 
 static int on_events(void *ctx, const struct record_events *block,
                      const struct record_event *events, size_t n)
 {
     struct event_pass *pass = ctx;
     struct record_events head = *block;
+    int r = n ? 0 : read_notes(pass, block);
+    if (r < 0)
+        return r;
     head.thread = profile_mend_thread(pass->profile, block->thread);
+    head.notes = pass->notes.data;
+    head.note_count = pass->notes.len;
     if (!vec_reserve(&pass->mended, n + 1) || !vec_reserve(&pass->open, block->open_count + 1))
         return E_NOMEM;
     for (size_t i = 0; i < n; i++) {
@@ -55,6 +110,9 @@ static int visit(struct event_pass *pass, size_t chunk)
     const struct format_visitor visitor = {.events = pass->visitor->events ? on_events : NULL,
                                            .summary = on_summary,
                                            .box = pass->visitor->box ? on_box : NULL};
+    pass->chunk = chunk;
+    if (!pass->note_text.max)
+        buf_init(&pass->note_text, FORMAT_MAX_CHUNK_BYTES);
     return format_reader_visit_chunk(profile_reader(pass->profile), chunk, &visitor, pass);
 }
 
@@ -62,6 +120,8 @@ static void release(struct event_pass *pass)
 {
     vec_release(&pass->mended);
     vec_release(&pass->open);
+    vec_release(&pass->notes);
+    buf_release(&pass->note_text);
 }
 
 int profile_each_event(const struct profile *p,
@@ -97,6 +157,18 @@ uint64_t profile_event_records(const struct profile *p)
         if (format_reader_chunk(reader, i)->kind == FORMAT_CHUNK_EVENTS)
             n += format_reader_chunk(reader, i)->records;
     return n;
+}
+
+bool profile_has_arguments(const struct profile *p)
+{
+    const char *instruments = profile_meta_value(p, "instruments");
+    return instruments && strstr(instruments, "args");
+}
+
+uint64_t profile_window_start(const struct profile *p)
+{
+    const char *text = profile_meta_value(p, "window_start_ns");
+    return text ? strtoull(text, NULL, 10) : 0;
 }
 
 bool profile_has_timeline(const struct profile *p)

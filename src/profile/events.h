@@ -6,7 +6,7 @@
 #include "profile/profile.h"
 
 /* Pushes every block, each thread's in the order of time: first with no events, then its batches. Ids
- * are made good. `ret_damaged` (may be NULL) counts blocks that could not be read, or not to the end. */
+ * are made good; the block has its notes. `ret_damaged` (may be NULL) counts blocks that could not be read, or not to the end. */
 int profile_each_event(const struct profile *p,
                        int (*fn)(void *ctx, const struct record_events *block,
                                  const struct record_event *events, size_t n),
@@ -22,6 +22,13 @@ struct profile_mark_visitor {
 };
 int profile_each_mark(const struct profile *p, const struct profile_mark_visitor *visitor,
                       void *ctx);
+
+/* Were arguments and results kept? Then blocks are worth reading where summaries would do. */
+bool profile_has_arguments(const struct profile *p);
+
+/* The timeline is complete from here on, in ns after the origin, and not to be shown before; 0: from the
+ * beginning. */
+uint64_t profile_window_start(const struct profile *p);
 
 /* Was a timeline recorded? It may still be empty. */
 bool profile_has_timeline(const struct profile *p);

@@ -36,6 +36,7 @@ struct calltree_open {
     uint64_t begin; /* tick */
     uint32_t node;
     uint32_t line_cell; /* where it stopped last: linetree.h's; 0: not known */
+    uint32_t task;      /* whose outermost coroutine it is: feed.h's; 0: nobody's */
 };
 
 struct calltree {

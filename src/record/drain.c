@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "record/feed.h"
+#include "record/window.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -41,6 +41,7 @@ struct drain {
     uint64_t blocks_ns; /* when open blocks were ended last; the recorder's */
 
     pthread_mutex_t lock; /* of all below */
+    struct window window;
     struct feed *feed[RING_MAX_SLOTS];
     VEC(struct feed *) done; /* given back by their thread, not yet by us */
     struct feed_codes codes;
@@ -48,6 +49,7 @@ struct drain {
     VEC(uint32_t) file_code;    /* number of the session -> id in the file; 0: not defined yet */
     struct sources_place *here; /* ours: for the files of processes that are gone */
     uint32_t waiting_code; /* id of what stands for EVENTS_WAITING_CODE; 0: not asked for yet */
+    uint32_t gc_code[EVENTS_GC_KINDS]; /* so too for garbage collections */
 };
 
 /* --- the draining thread --- */
@@ -159,6 +161,7 @@ int drain_new(const struct session *session, const struct events_options *trace,
         return E_NOMEM;
     d->session = session;
     d->trace = trace;
+    d->window.length_ns = trace ? trace->last_ns : 0;
     d->origin_ns = origin_ns;
     pthread_mutex_init(&d->lock, NULL);
     sigset_t all, before;
@@ -224,6 +227,7 @@ struct carry {
     struct procs *procs;
     double ns_per_tick;
     VEC(uint32_t) path; /* for stack_of() */
+    bool keeps;         /* nothing of the timeline goes into the file yet: window.h */
     bool blocks;        /* open blocks are ended: so much was not flushed for half a second */
     bool last;          /* nothing comes after this: a name that is not there will never be */
 };
@@ -296,6 +300,19 @@ static uint32_t stack_of(struct carry *c, struct feed *f, uint32_t node)
     return nodes[node].stack;
 }
 
+static void put_thread(struct carry *c, const struct feed *f, uint32_t name)
+{
+    struct record_thread record = {
+        .id = f->thread,
+        .process = f->process,
+        .tid = f->tid,
+        .name = name,
+        .ident = f->ident,
+        .start_ns = f->start_ns > c->shared->origin_ns ? f->start_ns - c->shared->origin_ns : 0,
+    };
+    format_writer_thread(c->shared->writer, &record);
+}
+
 static void meet_thread(struct carry *c, struct feed *f)
 {
     if (f->thread != UINT32_MAX)
@@ -308,15 +325,20 @@ static void meet_thread(struct carry *c, struct feed *f)
     struct threadid_fact fact = {.tid = f->tid};
     threadids_tell(c->shared->threads, f->thread, &fact);
     const char *name = f->tid == f->pid ? "MainThread" : "";
-    struct record_thread record = {
-        .id = f->thread,
-        .process = f->process,
-        .tid = f->tid,
-        .name = fact.name ? fact.name : format_writer_string(w, name, strlen(name)),
-        .ident = f->ident,
-        .start_ns = f->start_ns > c->shared->origin_ns ? f->start_ns - c->shared->origin_ns : 0,
-    };
-    format_writer_thread(w, &record);
+    put_thread(c, f, fact.name ? fact.name : format_writer_string(w, name, strlen(name)));
+}
+
+/* The thread has said what it is called. */
+static void carry_name(struct carry *c, struct feed *f)
+{
+    if (!f->name)
+        return;
+    struct threadid_fact fact = {.name =
+                                     format_writer_string(c->shared->writer, f->name, f->name_len)};
+    free(f->name);
+    f->name = NULL;
+    threadids_tell(c->shared->threads, f->thread, &fact);
+    put_thread(c, f, fact.name);
 }
 
 static uint64_t ns_of(const struct carry *c, uint64_t ticks)
@@ -435,21 +457,32 @@ static void carry_lines(struct carry *c, struct feed *f)
     t->changed.len = kept;
 }
 
+/* What is on a timeline and no function. */
+static uint32_t special_code(struct carry *c, uint32_t *known, const char *name)
+{
+    struct record_code special = {.name =
+                                      format_writer_string(c->shared->writer, name, strlen(name)),
+                                  .flags = RECORD_CODE_SPECIAL};
+    if (!*known)
+        *known = format_writer_code(c->shared->writer, &special);
+    return *known;
+}
+
 /* The id of a function, by its number in the session. False: its definition has not come yet. */
 static bool translate(struct carry *c, uint32_t *code)
 {
+    static const char *const collections[EVENTS_GC_KINDS] = {
+        "<garbage collection, generation 0>", "<garbage collection, generation 1>",
+        "<garbage collection, generation 2>", "<garbage collection>"};
     struct drain *d = c->d;
-    if (*code == EVENTS_WAITING_CODE) {
-        static const char name[] = "<waiting for pyrometer>";
-        struct record_code special = {
-            .name = format_writer_string(c->shared->writer, name, sizeof name - 1),
-            .flags = RECORD_CODE_SPECIAL};
-        if (!d->waiting_code)
-            d->waiting_code = format_writer_code(c->shared->writer, &special);
-        *code = d->waiting_code;
-        return true;
-    }
-    return code_of(d, *code, code);
+    if (*code == EVENTS_WAITING_CODE)
+        *code = special_code(c, &d->waiting_code, "<waiting for pyrometer>");
+    else if (*code >= EVENTS_GC_CODE && *code - EVENTS_GC_CODE < EVENTS_GC_KINDS)
+        *code = special_code(c, &d->gc_code[*code - EVENTS_GC_CODE],
+                             collections[*code - EVENTS_GC_CODE]);
+    else
+        return code_of(d, *code, code);
+    return true;
 }
 
 /* All functions of a block and its summaries, or none. */
@@ -473,6 +506,14 @@ static bool translate_block(struct carry *c, struct events_done *done)
     return true;
 }
 
+/* What the window has kept of a thread is to be written now. Returns the bytes that are held again. */
+static size_t give_window(struct drain *d, struct feed *f)
+{
+    size_t before = f->events->done_bytes;
+    window_give(&d->window, f);
+    return f->events->done_bytes - before;
+}
+
 static void carry_events(struct carry *c, struct feed *f)
 {
     struct events *e = f->events;
@@ -485,6 +526,12 @@ static void carry_events(struct carry *c, struct feed *f)
     v[RECORD_STAT_EVENTS_LEFT_OUT] += e->left_out;
     v[RECORD_STAT_EVENTS_TOO_DEEP] += e->too_deep;
     e->traced = e->left_out = e->too_deep = 0;
+    if (c->keeps) {
+        atomic_fetch_sub(&c->d->held_bytes, window_take(&c->d->window, f));
+        return;
+    }
+    if (c->d->window.length_ns)
+        atomic_fetch_add(&c->d->held_bytes, give_window(c->d, f));
     size_t n = 0, bytes = 0;
     for (; n < e->done.len; n++) {
         struct events_done *done = e->done.data[n];
@@ -498,7 +545,7 @@ static void carry_events(struct carry *c, struct feed *f)
                 format_writer_summary(c->shared->writer, &done->summary[i].head,
                                       &done->summary[i].boxes);
         }
-        bytes += done->block.symbols.len + done->block.times.len + done->block.open.len;
+        bytes += events_done_bytes(done);
         events_done_free(done);
     }
     if (n)
@@ -529,6 +576,8 @@ static void carry_mark(struct carry *c, const struct feed *f, const struct feed_
 
 static void carry_marks(struct carry *c, struct feed *f)
 {
+    if (c->keeps && !f->closed)
+        return;
     if (f->closed || c->last) /* spans that will not end any more */
         while (f->spans.len) {
             struct feed_mark *m = vec_push(&f->marks);
@@ -537,20 +586,25 @@ static void carry_marks(struct carry *c, struct feed *f)
             *m = f->spans.data[--f->spans.len];
             m->end_ns = f->events ? max_u64(m->begin_ns, f->events->last_ns) : m->begin_ns;
         }
-    for (size_t i = 0; i < f->marks.len; i++) {
+    for (size_t i = 0; i < f->marks.len && !c->keeps; i++) {
         carry_mark(c, f, &f->marks.data[i]);
         feed_mark_release(&f->marks.data[i]);
     }
-    f->marks.len = 0;
+    if (!c->keeps)
+        f->marks.len = 0;
 }
 
 static void carry_feed(struct carry *c, struct feed *f)
 {
     meet_thread(c, f);
+    carry_name(c, f);
     carry_calibration(c, f);
     carry_marks(c, f);
-    carry_calls(c, f);
-    carry_lines(c, f);
+    if (!c->keeps ||
+        f->closed) { /* sums do not grow by waiting, and the file would by each writing */
+        carry_calls(c, f);
+        carry_lines(c, f);
+    }
     if (f->events)
         carry_events(c, f);
     uint64_t *v = c->shared->stats->value;
@@ -564,6 +618,34 @@ static void carry_feed(struct carry *c, struct feed *f)
     f->records = f->nonsense = f->waited_ticks = f->paused_ticks = 0;
 }
 
+/* The window ends with the last event of any thread, and not now: a program that waits, or that was stopped
+ * a while ago, keeps what it did before. */
+static void move_window(struct drain *d)
+{
+    uint64_t latest = 0;
+    for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++)
+        if (d->feed[slot] && d->feed[slot]->events)
+            latest = max_u64(latest, d->feed[slot]->events->last_ns);
+    for (size_t i = 0; i < d->done.len; i++)
+        if (d->done.data[i]->events)
+            latest = max_u64(latest, d->done.data[i]->events->last_ns);
+    window_move(&d->window, latest);
+}
+
+/* With the lock held, after all threads were asked. */
+static void tend_window(struct carry *c)
+{
+    struct drain *d = c->d;
+    window_shrink(&d->window, d->feed, RING_MAX_SLOTS, d->done.data, d->done.len);
+    c->shared->stats->value[RECORD_STAT_EVENTS_FORGOTTEN] += d->window.forgotten;
+    d->window.forgotten = 0;
+    if (!c->last)
+        return;
+    char text[32];
+    snprintf(text, sizeof text, "%ju", (uintmax_t)d->window.start_ns);
+    format_writer_meta(c->shared->writer, "window_start_ns", text);
+}
+
 void drain_flush(struct drain *d, struct target_shared *shared, struct procs *procs)
 {
     struct carry c = {.d = d,
@@ -572,11 +654,14 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
                       .ns_per_tick = session_ns_per_tick(d->session),
                       .last = !d->started};
     uint64_t now = clock_mono_ns(), age = now - d->origin_ns;
+    c.keeps = d->window.length_ns && !c.last;
     c.blocks = c.last || now - d->blocks_ns > min_u64(BLOCKS_NS, age / 5);
     if (c.blocks)
         d->blocks_ns = now;
     pthread_mutex_lock(&d->lock);
     carry_codes(&c);
+    if (d->window.length_ns)
+        move_window(d);
     pthread_mutex_unlock(&d->lock);
     for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++) {
         if (atomic_load_explicit(&d->session->shared->slot_state[slot], memory_order_relaxed) ==
@@ -593,14 +678,16 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
     for (size_t i = 0; i < d->done.len; i++) {
         struct feed *f = d->done.data[i];
         carry_feed(&c, f);
-        bool more =
-            f->tree.changed.len || f->lines.changed.len || (f->events && f->events->done.len);
+        bool more = f->tree.changed.len || f->lines.changed.len || f->marks.len ||
+                    (f->events && (f->events->done.len || f->events->kept.len));
         if (more && !c.last) /* names are still to come, or the writer is behind */
             d->done.data[kept++] = f;
         else
             feed_free(f);
     }
     d->done.len = kept;
+    if (d->window.length_ns)
+        tend_window(&c);
     pthread_mutex_unlock(&d->lock);
     for (size_t i = 0; c.last && i < d->calibrated.len; i++)
         tell_calibration(&c, &d->calibrated.data[i]); /* by all that is known now */

@@ -5,20 +5,26 @@
 enum {
     BLOCK_BYTES = 128 << 10,
     OPEN_TIMES = 8, /* a block is so much larger than the list of open calls before it */
+    NOTES_BYTES = 1 << 20,
 };
 
 static void start_block(struct events *e, uint64_t start_ns)
 {
     struct buf empty;
     buf_init(&empty, FORMAT_MAX_CHUNK_BYTES / 4);
-    e->block = (struct events_block){
-        .start_ns = start_ns, .end_ns = start_ns, .open = empty, .symbols = empty, .times = empty};
+    e->block = (struct events_block){.start_ns = start_ns,
+                                     .end_ns = start_ns,
+                                     .open = empty,
+                                     .symbols = empty,
+                                     .times = empty,
+                                     .notes = empty};
     memset(e->cache, 0, sizeof e->cache);
 }
 
 void events_init(struct events *e, const struct events_options *options, uint64_t start_ns)
 {
     *e = (struct events){.options = *options, .last_ns = start_ns};
+    buf_init(&e->held_text, 64 << 20);
     start_block(e, start_ns);
     for (int i = 0; i < EVENTS_LEVELS; i++) {
         lod_init(&e->lod[i], LOD_FIRST_SHIFT, LOD_MAX_BOXES, LOD_MAX_DEPTH);
@@ -31,6 +37,7 @@ static void release_block(struct events_block *b)
     buf_release(&b->open);
     buf_release(&b->symbols);
     buf_release(&b->times);
+    buf_release(&b->notes);
     free(b->codes);
 }
 
@@ -49,11 +56,16 @@ void events_release(struct events *e)
     release_block(&e->block);
     vec_release(&e->codes);
     vec_release(&e->stack);
+    vec_release(&e->held);
+    buf_release(&e->held_text);
     for (int i = 0; i < EVENTS_LEVELS; i++)
         lod_release(&e->lod[i]);
     for (size_t i = 0; i < e->done.len; i++)
         events_done_free(e->done.data[i]);
     vec_release(&e->done);
+    for (size_t i = 0; i < e->kept.len; i++)
+        events_done_free(e->kept.data[i]);
+    vec_release(&e->kept);
 }
 
 /* ---- the stream ---- */
@@ -108,12 +120,44 @@ static inline void put(struct events *e, uint32_t symbol, uint64_t ns)
 
 static void put_begins(struct events *e)
 {
+    size_t held = 0;
     for (; e->written < e->stack.len; e->written++) {
         const struct events_call *call = &e->stack.data[e->written];
         if (unlikely(!e->block.count))
             put_open(e);
         put(e, symbol_of(e, call), call->begin_ns);
+        for (; held < e->held.len && e->held.data[held].depth == e->written; held++)
+            events_put_note(&e->block, e->block.count - 1, e->held.data[held].kind,
+                            (const char *)e->held_text.data + e->held.data[held].at,
+                            e->held.data[held].len);
     }
+    e->held.len = 0;
+    buf_clear(&e->held_text);
+}
+
+/* The call on top, which was held back, is not wanted. */
+static void drop_held(struct events *e)
+{
+    while (e->held.len && e->held.data[e->held.len - 1].depth >= e->stack.len)
+        e->held_text.len = e->held.data[--e->held.len].at;
+}
+
+void events_note_begin(struct events *e, enum record_note_kind kind, const char *text, size_t len)
+{
+    if (e->skipped || e->failed || !e->stack.len)
+        return;
+    if (e->written == e->stack.len) {
+        if (e->block.count) /* else the call was open before the block, and has no event in it */
+            events_put_note(&e->block, e->block.count - 1, kind, text, len);
+        return;
+    }
+    struct events_held *h = vec_push(&e->held);
+    if (!h)
+        return;
+    *h = (struct events_held){(uint32_t)e->stack.len - 1, kind, e->held_text.len, len};
+    buf_append(&e->held_text, text, len);
+    if (buf_error(&e->held_text))
+        e->failed = true;
 }
 
 static void summarise(struct events *e, const struct events_call *call, uint32_t depth, uint64_t ns,
@@ -169,6 +213,8 @@ static inline void end_top(struct events *e, enum record_event_kind kind, uint64
         if (ns - call.begin_ns < e->options.min_ns) {
             e->stack.len--;
             e->left_out++;
+            if (e->held.len)
+                drop_held(e);
             return;
         }
         put_begins(e);
@@ -176,10 +222,14 @@ static inline void end_top(struct events *e, enum record_event_kind kind, uint64
     if (unlikely(!e->block.count))
         put_open(e); /* it is one of them */
     put(e, kind, ns);
+    if (unlikely(e->end_note.text) && kind != RECORD_EVENT_LOST)
+        events_put_note(&e->block, e->block.count - 1, e->end_note.kind, e->end_note.text,
+                        e->end_note.len);
     e->stack.len--;
     e->written--;
     summarise(e, &call, (uint32_t)e->stack.len, ns, 0);
-    if (unlikely(e->block.symbols.len + e->block.times.len >= e->full))
+    if (unlikely(e->block.symbols.len + e->block.times.len >= e->full ||
+                 e->block.notes.len >= NOTES_BYTES))
         events_finish_block(e, false);
 }
 
@@ -209,6 +259,14 @@ void events_end(struct events *e, uint32_t code, enum record_event_kind kind, ui
         end_top(e, kind, ns);
     else
         unwind(e, code, kind, ns);
+}
+
+void events_end_noted(struct events *e, uint32_t code, enum record_event_kind kind, uint64_t ns,
+                      enum record_note_kind note, const char *text, size_t len)
+{
+    e->end_note = (struct record_note){.kind = note, .text = text, .len = (uint32_t)len};
+    events_end(e, code, kind, ns);
+    e->end_note.text = NULL;
 }
 
 void events_open(struct events *e, uint32_t code, uint64_t ns)
@@ -262,6 +320,12 @@ static void finish_levels(struct events *e, struct events_done *d, uint64_t end_
     }
 }
 
+size_t events_done_bytes(const struct events_done *d)
+{
+    const struct events_block *b = &d->block;
+    return b->symbols.len + b->times.len + b->open.len + b->notes.len;
+}
+
 void events_finish_block(struct events *e, bool last)
 {
     struct events_block *b = &e->block;
@@ -274,7 +338,8 @@ void events_finish_block(struct events *e, bool last)
         summarise(e, &e->stack.data[i], i, end, RECORD_BOX_CUT_RIGHT);
     struct events_done *d = calloc(1, sizeof *d);
     struct events_done **place = d ? vec_push(&e->done) : NULL;
-    if (!place || buf_error(&b->symbols) || buf_error(&b->times) || buf_error(&b->open)) {
+    if (!place || buf_error(&b->symbols) || buf_error(&b->times) || buf_error(&b->open) ||
+        buf_error(&b->notes)) {
         free(d);
         if (place)
             e->done.len--;
@@ -288,7 +353,7 @@ void events_finish_block(struct events *e, bool last)
     d->block.code_count = (uint32_t)e->codes.len;
     memset(&e->codes, 0, sizeof e->codes);
     e->level[0].events = b->count;
-    e->done_bytes += b->symbols.len + b->times.len + b->open.len;
+    e->done_bytes += events_done_bytes(d);
     finish_levels(e, d, end, last);
     start_block(e, end);
 }

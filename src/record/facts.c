@@ -56,13 +56,37 @@ static void put_instruments(struct format_writer *w, const struct record_options
     static const struct {
         uint32_t bit;
         const char *name;
-    } names[] = {{RING_CALLS, "calls"}, {RING_TRACE, "trace"}, {RING_LINES, "lines"}};
+    } names[] = {
+        {RING_CALLS, "calls"}, {RING_TRACE, "trace"}, {RING_ARGS, "args"}, {RING_LINES, "lines"}};
     char text[64];
     int n = snprintf(text, sizeof text, "%s", o->sample ? "sample" : "");
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (o->instruments & names[i].bit)
             n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", n ? "," : "", names[i].name);
     format_writer_meta(w, "instruments", text);
+}
+
+/* The patterns of one kind in a selection as one: "(A)|(B)". */
+static void put_patterns(struct format_writer *w, const char *key, char head, const char *selection)
+{
+    struct buf all;
+    size_t count = 0;
+    buf_init(&all, 2 * RING_MAX_SELECTION);
+    for (const char *at = selection; at && *at;) {
+        size_t len = strcspn(at, "\n");
+        if (at[0] == head && len > 2) {
+            buf_printf(&all, "%s(%.*s)", count ? "|" : "", (int)(len - 2), at + 2);
+            count++;
+        }
+        at += len + (at[len] != 0);
+    }
+    if (count == 1) { /* it needs no brackets */
+        all.data[all.len - 1] = 0;
+        format_writer_meta(w, key, (const char *)all.data + 1);
+    } else if (count) {
+        format_writer_meta(w, key, buf_cstr(&all));
+    }
+    buf_release(&all);
 }
 
 void facts_write(struct format_writer *w, const struct record_options *o, const char *mode)
@@ -79,6 +103,12 @@ void facts_write(struct format_writer *w, const struct record_options *o, const 
         snprintf(text, sizeof text, "%u", o->max_depth);
         format_writer_meta(w, "max_depth", text);
     }
+    if (o->last_ns) {
+        snprintf(text, sizeof text, "%ju", (uintmax_t)o->last_ns);
+        format_writer_meta(w, "last_ns", text);
+    }
+    put_patterns(w, "include", 'i', o->selection);
+    put_patterns(w, "exclude", 'x', o->selection);
     put_command(w, o);
     if (getcwd(text, sizeof text))
         format_writer_meta(w, "directory", text);

@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 
+#include <stdio.h>
+
 static uint64_t start_of(const struct ring_header *ring, uint64_t origin_ns)
 {
     return ring->start_ns > origin_ns ? ring->start_ns - origin_ns : 0;
@@ -57,6 +59,11 @@ void feed_free(struct feed *f)
         feed_mark_release(&f->spans.data[i]);
     vec_release(&f->marks);
     vec_release(&f->spans);
+    for (size_t i = 0; i < f->tasks.len; i++)
+        free(f->tasks.data[i]);
+    vec_release(&f->tasks);
+    vec_release(&f->free_tasks);
+    free(f->name);
     if (f->events)
         events_release(f->events);
     free(f->events);
@@ -191,6 +198,70 @@ static void take_mark(struct feed *f, const struct session_clock *clock, enum ri
     take_text(f, first, at, bytes, m);
 }
 
+static void take_note(const struct feed *f, uint64_t first, size_t bytes, struct feed_note *ret)
+{
+    ret->len = (uint32_t)min_u64(bytes, sizeof ret->text);
+    copy_payload(f, first, 0, ret->text, ret->len);
+    while (ret->len && !ret->text[ret->len - 1])
+        ret->len--;
+}
+
+static void take_name(struct feed *f, uint64_t first, size_t bytes)
+{
+    struct feed_mark name = {0};
+    take_text(f, first, 0, bytes, &name);
+    free(f->name);
+    f->name = name.text;
+    f->name_len = name.len;
+}
+
+/* A garbage collection is on the timeline like a call, for it happens inside of one and may call others. In
+ * the sums it is time of the function that it interrupts. */
+static void take_collection(struct feed *f, const struct session_clock *clock, enum ring_ext kind,
+                            uint64_t number)
+{
+    uint64_t ns = ns_of(f, clock, f->tick);
+    if (kind == RING_EXT_GC_BEGIN) {
+        f->gc_code = EVENTS_GC_CODE + (uint32_t)min_u64(number, EVENTS_GC_KINDS - 1);
+        events_begin(f->events, f->gc_code, RECORD_EVENT_BEGIN, ns);
+    } else if (f->gc_code) {
+        char text[24];
+        int n = snprintf(text, sizeof text, "%ju", (uintmax_t)number);
+        events_end_noted(f->events, f->gc_code, RECORD_EVENT_RETURN, ns, RECORD_NOTE_COLLECTED,
+                         text, n < 0 ? 0 : (size_t)n);
+        f->gc_code = 0;
+    }
+}
+
+/* What is of interest on a timeline only. */
+static void take_traced(struct feed *f, const struct session_clock *clock, enum ring_ext kind,
+                        uint64_t first, uint32_t words)
+{
+    size_t bytes = (size_t)words * 8;
+    if (!f->events || f->ignoring)
+        return;
+    switch (kind) {
+    case RING_EXT_EXCEPTION:
+        take_note(f, first, bytes, &f->exception);
+        break;
+    case RING_EXT_TASK:
+        take_note(f, first, bytes, &f->task);
+        break;
+    case RING_EXT_ARGUMENTS:
+        take_note(f, first, bytes, &f->arguments);
+        break;
+    case RING_EXT_RESULT:
+        take_note(f, first, bytes, &f->result);
+        break;
+    case RING_EXT_GC_BEGIN:
+    case RING_EXT_GC_END:
+        take_collection(f, clock, kind, words ? word_at(f, first) : 0);
+        break;
+    default:
+        break;
+    }
+}
+
 /* What runs now follows; what ran before has ended unseen, or will be told to go on. */
 static void restart(struct feed *f, uint64_t ns)
 {
@@ -236,18 +307,73 @@ static void take_ext(struct feed *f, struct feed_codes *codes, const struct sess
     case RING_EXT_SPAN_END:
         take_mark(f, clock, kind, first, (size_t)words * 8);
         break;
-    default: /* for instruments that this recording does not have */
+    case RING_EXT_THREAD_NAME:
+        take_name(f, first, (size_t)words * 8);
+        break;
+    default: /* also of instruments that this recording does not have */
+        take_traced(f, clock, kind, first, words);
         break;
     }
+}
+
+static void forget_task(struct feed *f, struct calltree_open *o)
+{
+    if (!o || !o->task)
+        return;
+    free(f->tasks.data[o->task]);
+    f->tasks.data[o->task] = NULL;
+    uint32_t *place = vec_push(&f->free_tasks);
+    if (place)
+        *place = o->task;
+    o->task = 0;
+}
+
+static void keep_task(struct feed *f, struct calltree_open *o)
+{
+    enum { MAX_TASKS = 1 << 22 };
+    if (!f->tasks.len && !vec_push(&f->tasks))
+        return;
+    uint32_t at = (uint32_t)f->tasks.len;
+    if (f->free_tasks.len)
+        at = f->free_tasks.data[--f->free_tasks.len];
+    else if (at >= MAX_TASKS || !vec_push(&f->tasks))
+        return;
+    f->tasks.data[at] = strndup(f->task.text, f->task.len);
+    o->task = f->tasks.data[at] ? at : 0;
+}
+
+/* The outermost coroutine of a task begins or goes on: on the timeline it says so each time. */
+static void note_task(struct feed *f, const struct calltree_open *o)
+{
+    if (f->events && o && o->task)
+        events_note_begin(f->events, RECORD_NOTE_TASK, f->tasks.data[o->task],
+                          strlen(f->tasks.data[o->task]));
+}
+
+static void begin_coroutine(struct feed *f, uint64_t frame)
+{
+    if (f->tasks.len) /* the end of one that was there may have been lost */
+        forget_task(f, calltree_find_open(&f->tree, frame));
+    calltree_begins(&f->tree, frame, f->entered, f->tick);
+    struct calltree_open *o = f->task.len ? calltree_find_open(&f->tree, frame) : NULL;
+    if (o)
+        keep_task(f, o);
+    f->task.len = 0;
+    note_task(f, o);
 }
 
 /* Which coroutine the record before was about. */
 static void take_frame(struct feed *f, uint64_t frame)
 {
     if (f->last == RING_ENTER)
-        calltree_begins(&f->tree, frame, f->entered, f->tick);
-    else if (f->last == RING_LEAVE || f->last == RING_UNWIND)
+        begin_coroutine(f, frame);
+    else if (f->tasks.len && f->last == RING_RESUME)
+        note_task(f, calltree_find_open(&f->tree, frame));
+    if (f->last == RING_LEAVE || f->last == RING_UNWIND) {
+        if (f->tasks.len)
+            forget_task(f, calltree_find_open(&f->tree, frame));
         calltree_ends(&f->tree, frame, f->tick);
+    }
     struct calltree_open *o = f->has_lines ? calltree_find_open(&f->tree, frame) : NULL;
     if (o && f->last == RING_SUSPEND)
         o->line_cell = f->lines.left;
@@ -292,6 +418,17 @@ static void trace_wait(struct feed *f, const struct session_clock *clock, uint64
     events_end(f->events, EVENTS_WAITING_CODE, RECORD_EVENT_RETURN, end);
 }
 
+static void trace_end(struct feed *f, uint32_t code, enum record_event_kind kind, uint64_t ns,
+                      enum record_note_kind what, struct feed_note *note)
+{
+    if (likely(!note->len)) {
+        events_end(f->events, code, kind, ns);
+        return;
+    }
+    events_end_noted(f->events, code, kind, ns, what, note->text, note->len);
+    note->len = 0;
+}
+
 /* The same record again, for the timeline. */
 static inline void trace(struct feed *f, const struct session_clock *clock, enum ring_kind kind,
                          uint32_t value)
@@ -300,6 +437,11 @@ static inline void trace(struct feed *f, const struct session_clock *clock, enum
     uint64_t ns = ns_of(f, clock, f->tick);
     switch (kind) {
     case RING_ENTER:
+        events_begin(e, value, RECORD_EVENT_BEGIN, ns);
+        if (unlikely(f->arguments.len))
+            events_note_begin(e, RECORD_NOTE_ARGUMENTS, f->arguments.text, f->arguments.len);
+        f->arguments.len = 0;
+        break;
     case RING_C_ENTER:
         events_begin(e, value, RECORD_EVENT_BEGIN, ns);
         break;
@@ -307,15 +449,19 @@ static inline void trace(struct feed *f, const struct session_clock *clock, enum
         events_begin(e, value, RECORD_EVENT_RESUME, ns);
         break;
     case RING_LEAVE:
+        trace_end(f, value, RECORD_EVENT_RETURN, ns, RECORD_NOTE_RESULT, &f->result);
+        break;
     case RING_C_LEAVE:
         events_end(e, value, RECORD_EVENT_RETURN, ns);
         break;
     case RING_UNWIND:
+        trace_end(f, value, RECORD_EVENT_RAISE, ns, RECORD_NOTE_EXCEPTION, &f->exception);
+        break;
     case RING_C_RAISE:
         events_end(e, value, RECORD_EVENT_RAISE, ns);
         break;
     case RING_SUSPEND:
-        events_end(e, value, RECORD_EVENT_SUSPEND, ns);
+        trace_end(f, value, RECORD_EVENT_SUSPEND, ns, RECORD_NOTE_RESULT, &f->result);
         break;
     case RING_OPEN:
         events_open(e, value, ns);

@@ -35,6 +35,12 @@ struct feed_mark {
     uint32_t len;
 };
 
+/* What was said of the call that begins or ends next; len 0: nothing. */
+struct feed_note {
+    uint32_t len;
+    char text[RING_MAX_NOTE];
+};
+
 struct feed {
     uint32_t slot;
     struct ring_header *ring; /* mapped */
@@ -66,6 +72,12 @@ struct feed {
     bool has_calibration;
     double aside_ticks; /* what a RING_ASIDE costs in its process */
     bool ignoring;      /* the guest measures itself */
+    struct feed_note arguments, task, result, exception;
+    VEC(char *) tasks; /* names of those that run, owned; NULL: a free place. 0 is not used */
+    VEC(uint32_t) free_tasks;
+    uint32_t gc_code; /* of the collection that runs; 0: none does */
+    char *name;       /* of the thread, owned; NULL: not told, or carried already */
+    uint32_t name_len;
 
     bool closed;     /* no more will come */
     uint32_t thread; /* number in the file; UINT32_MAX: not asked for yet */

@@ -19,9 +19,10 @@ struct record_options {
     bool force;       /* may replace it */
     uint8_t run_id[16];
     uint32_t instruments;  /* enum ring_instrument: what is asked of guests; 0: nobody is sent in */
-    const char *selection; /* whose lines: as ring_session has it; NULL: everybody's */
+    const char *selection; /* whose lines and calls: as ring_session has it; NULL: everybody's */
     uint64_t min_ns;       /* the timeline leaves out calls shorter than this, */
     uint32_t max_depth;    /* and those that are deeper; 0: none */
+    uint64_t last_ns;      /* and all but so much before the end; 0: nothing */
     bool sample;           /* take stacks from outside, `hz` times a second */
     double hz;
     double seconds;       /* stop recording after this; 0: to the end */

@@ -19,8 +19,9 @@
 
 #define FLUSH_NS       (NS_PER_SEC / 2) /* what a crash of ours can lose */
 #define FIRST_FLUSH_NS (50 * NS_PER_MS)
-#define MAX_SLEEP_NS   (50 * NS_PER_MS) /* so that a signal between check and sleep waits little */
-#define SPIN_BELOW_NS  (20 * NS_PER_US) /* shorter pauses than this cannot be slept */
+#define RARE_STATS_NS  (60 * NS_PER_SEC) /* where only the end is kept */
+#define MAX_SLEEP_NS   (50 * NS_PER_MS)  /* so that a signal between check and sleep waits little */
+#define SPIN_BELOW_NS  (20 * NS_PER_US)  /* shorter pauses than this cannot be slept */
 #define MAX_GAP_NS     (100 * NS_PER_MS)
 #define SLICE_NS       (100 * NS_PER_US) /* the shortest turn the kernel grants */
 
@@ -38,7 +39,7 @@ struct recorder {
     pid_t root;
     bool child; /* root is our child: we reap it */
     bool done;  /* the program has ended */
-    uint64_t start_ns, first_tick_ns, last_tick_ns, flush_ns;
+    uint64_t start_ns, first_tick_ns, last_tick_ns, flush_ns, stats_ns;
     uint64_t cpu_start_ns;
     uint64_t sources_cpu_ns; /* of the thread that reads sources */
     uint64_t rng;
@@ -130,6 +131,7 @@ static void take_events(struct recorder *r)
     drain_flush(r->drain, &r->shared, r->procs);
     uint64_t *v = r->stats.value;
     v[RECORD_STAT_THREADS_REFUSED] = atomic_load(&r->session.shared->no_slot);
+    v[RECORD_STAT_FUNCTIONS_LEFT_OUT] = atomic_load(&r->session.shared->left_out);
     v[RECORD_STAT_AGENTS_REFUSED] = atomic_load(&r->session.shared->refused);
     v[RECORD_STAT_DRAIN_CPU_NS] = drain_cpu_ns(r->drain);
 }
@@ -140,7 +142,11 @@ static void flush(struct recorder *r, uint64_t now)
     procs_flush(r->procs);
     sources_collect(r->shared.sources);
     update_stats(r, now);
-    format_writer_stats(r->writer, &r->stats);
+    /* a file that is to stay small must not grow by these */
+    if (!r->options->last_ns || now - r->stats_ns >= RARE_STATS_NS) {
+        format_writer_stats(r->writer, &r->stats);
+        r->stats_ns = now;
+    }
     int rc = format_writer_flush(r->writer);
     if (rc < 0 && !r->result.write_error)
         r->result.write_error = rc;
@@ -220,7 +226,8 @@ static int begin(struct recorder *r, const struct record_options *o, const char 
         .unsafe = o->unsafe_no_check,
     };
     r->shared.max_gap_ns = max_u64(MAX_GAP_NS, 20 * r->shared.period_ns);
-    r->trace = (struct events_options){.min_ns = o->min_ns, .max_depth = o->max_depth};
+    r->trace = (struct events_options){
+        .min_ns = o->min_ns, .max_depth = o->max_depth, .last_ns = o->last_ns};
     r->stats.value[RECORD_STAT_RATE_MILLIHERTZ] = (uint64_t)llround(o->hz * 1000);
     rc = target_shared_init(&r->shared);
     if (rc == 0)

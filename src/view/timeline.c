@@ -113,9 +113,52 @@ static void put_number(FILE *out, uint64_t v)
     fwrite(text + at, 1, sizeof text - at, out);
 }
 
-/* A row is an array of boxes, a box an array: begin, end, function, calls, covered, flags. */
-static void row_json(FILE *out, const struct lod_row *row, const uint32_t *number)
+const struct analysis_timeline_note *
+view_timeline_notes(const struct analysis_timeline_thread *thread, uint32_t depth,
+                    const struct record_box *box, size_t *at, size_t *ret_count)
 {
+    const struct analysis_timeline_note *all = thread->notes.data;
+    while (
+        *at < thread->notes.len &&
+        (all[*at].depth < depth || (all[*at].depth == depth && all[*at].time_ns < box->begin_ns)))
+        ++*at;
+    size_t first = *at;
+    while (*at < thread->notes.len && all[*at].depth == depth && all[*at].time_ns <= box->end_ns)
+        ++*at;
+    *ret_count = box->calls == 1 ? *at - first : 0;
+    return *ret_count ? all + first : NULL;
+}
+
+struct profile_string view_timeline_note_text(const struct analysis_timeline_thread *thread,
+                                              const struct analysis_timeline_note *note)
+{
+    const char *text = note->len ? (const char *)thread->note_text.data + note->at : "";
+    return (struct profile_string){text, (uint32_t)note->len};
+}
+
+/* Of a single call: a seventh in its box. */
+static void notes_json(struct json *j, const struct analysis_timeline_thread *thread,
+                       const struct analysis_timeline_note *notes, size_t count)
+{
+    struct json object;
+    json_init(&object, j->out);
+    putc(',', j->out);
+    json_object_begin(&object);
+    for (size_t i = 0; i < count; i++) {
+        json_key(&object, record_note_name(notes[i].kind));
+        struct profile_string text = view_timeline_note_text(thread, &notes[i]);
+        json_text_n(&object, text.text, text.len);
+    }
+    json_object_end(&object);
+}
+
+/* A row is an array of boxes, a box an array: begin, end, function, calls, covered, flags. `at` is the
+ * thread's next note. */
+static void row_json(struct json *j, const struct analysis_timeline_thread *thread, uint32_t depth,
+                     const uint32_t *number, size_t *at)
+{
+    FILE *out = j->out;
+    const struct lod_row *row = &thread->boxes.rows.data[depth];
     for (size_t k = 0; k < row->boxes.len; k++) {
         const struct record_box *b = &row->boxes.data[k];
         fputs(k ? ",[" : "[", out);
@@ -130,8 +173,78 @@ static void row_json(FILE *out, const struct lod_row *row, const uint32_t *numbe
         put_seconds(out, b->covered_ns);
         putc(',', out);
         put_number(out, b->flags);
+        size_t count;
+        const struct analysis_timeline_note *notes =
+            view_timeline_notes(thread, depth, b, at, &count);
+        if (count)
+            notes_json(j, thread, notes, count);
         putc(']', out);
     }
+}
+
+/* The same of what the program told: the third is its name. */
+static void told_json(struct json *j, const struct profile_tables *t, const struct lod_row *row)
+{
+    for (size_t k = 0; k < row->boxes.len; k++) {
+        const struct record_box *b = &row->boxes.data[k];
+        json_array_begin(j);
+        json_real(j, (double)b->begin_ns / (double)NS_PER_SEC);
+        json_real(j, (double)b->end_ns / (double)NS_PER_SEC);
+        json_text_n(j, t->strings[b->code].text, t->strings[b->code].len);
+        json_u64(j, b->calls);
+        json_real(j, (double)b->covered_ns / (double)NS_PER_SEC);
+        json_u64(j, b->flags);
+        json_array_end(j);
+    }
+}
+
+static void marks_json(struct json *j, const struct profile_tables *t,
+                       const struct analysis_timeline_thread *thread)
+{
+    json_key(j, "spans");
+    json_array_begin(j);
+    for (uint32_t d = 0; d < thread->spans.used; d++) {
+        json_array_begin(j);
+        told_json(j, t, &thread->spans.rows.data[d]);
+        json_array_end(j);
+    }
+    json_array_end(j);
+    json_key(j, "marks");
+    json_array_begin(j);
+    for (size_t i = 0; thread->moments.used && i < thread->moments.rows.data[0].boxes.len; i++) {
+        const struct record_box *b = &thread->moments.rows.data[0].boxes.data[i];
+        json_array_begin(j);
+        json_real(j, (double)b->begin_ns / (double)NS_PER_SEC);
+        json_text_n(j, t->strings[b->code].text, t->strings[b->code].len);
+        json_u64(j, b->calls);
+        json_array_end(j);
+    }
+    json_array_end(j);
+}
+
+static void counters_json(struct json *j, const struct analysis_timeline *t,
+                          const struct profile_tables *tables)
+{
+    json_key(j, "counters");
+    json_array_begin(j);
+    for (size_t i = 0; i < t->counter.len; i++) {
+        const struct analysis_timeline_counter *c = &t->counter.data[i];
+        json_object_begin(j);
+        json_key(j, "name");
+        json_text_n(j, tables->strings[c->name].text, tables->strings[c->name].len);
+        json_kv_u64(j, "pid", tables->processes[c->process].pid);
+        json_key(j, "points");
+        json_array_begin(j);
+        for (size_t k = 0; k < c->points.len; k++) {
+            json_array_begin(j);
+            json_real(j, (double)c->points.data[k].time_ns / (double)NS_PER_SEC);
+            json_real(j, c->points.data[k].value);
+            json_array_end(j);
+        }
+        json_array_end(j);
+        json_object_end(j);
+    }
+    json_array_end(j);
 }
 
 static void thread_json(struct json *j, const struct profile_tables *t,
@@ -146,12 +259,14 @@ static void thread_json(struct json *j, const struct profile_tables *t,
     json_text_n(j, name.text, name.len);
     json_key(j, "rows");
     json_array_begin(j);
+    size_t note = 0;
     for (uint32_t d = 0; d < thread->boxes.used; d++) {
         json_array_begin(j);
-        row_json(j->out, &thread->boxes.rows.data[d], number);
+        row_json(j, thread, d, number, &note);
         json_array_end(j);
     }
     json_array_end(j);
+    marks_json(j, t, thread);
     json_object_end(j);
 }
 
@@ -181,6 +296,7 @@ static void put_json(const struct analysis_timeline *t, FILE *out, const uint32_
     for (size_t i = 0; i < t->thread_count; i++)
         thread_json(&j, tables, &t->thread[i], number);
     json_array_end(&j);
+    counters_json(&j, t, tables);
     json_object_end(&j);
 }
 

@@ -15,6 +15,15 @@ int view_timeline_write_html(const struct analysis_timeline *t, FILE *out);
 struct profile_string view_timeline_name(const struct profile_tables *t, uint32_t code);
 unsigned view_timeline_hue(const struct profile_tables *t, uint32_t code);
 
+/* What is known of the call in a box, if it is a single one. Boxes are asked for row by row, in the order
+ * of time; *at is 0 before the first. */
+const struct analysis_timeline_note *
+view_timeline_notes(const struct analysis_timeline_thread *thread, uint32_t depth,
+                    const struct record_box *box, size_t *at, size_t *ret_count);
+
+struct profile_string view_timeline_note_text(const struct analysis_timeline_thread *thread,
+                                              const struct analysis_timeline_note *note);
+
 /* "MainThread", "thread 12"; with the process where there are several. */
 void view_timeline_thread(const struct profile_tables *t, uint32_t thread, struct buf *out);
 

@@ -24,6 +24,7 @@ enum {
     MAX_PICTURE = 60000, /* boxes: more than any viewer likes */
     LETTER = 7,          /* width of one, roughly */
     LABEL_MIN = 3 * LETTER,
+    COUNTER = 40, /* height of a counter's lane below its name */
 };
 
 static int finish(FILE *out)
@@ -54,6 +55,7 @@ struct drawing {
     FILE *out;
     double per_ns; /* x of a ns */
     size_t drawn, left_out;
+    size_t note; /* the next of the thread's */
 };
 
 static double x_of(const struct drawing *d, uint64_t ns)
@@ -61,7 +63,20 @@ static double x_of(const struct drawing *d, uint64_t ns)
     return MARGIN + (double)(ns - d->t->from_ns) * d->per_ns;
 }
 
-static void draw_box(struct drawing *d, const struct record_box *b, unsigned y)
+static void draw_notes(struct drawing *d, const struct analysis_timeline_thread *thread,
+                       uint32_t depth, const struct record_box *b)
+{
+    size_t count;
+    const struct analysis_timeline_note *notes =
+        view_timeline_notes(thread, depth, b, &d->note, &count);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(d->out, "; %s: ", record_note_name(notes[i].kind));
+        put_text(d->out, view_timeline_note_text(thread, &notes[i]), 200);
+    }
+}
+
+static void draw_box(struct drawing *d, const struct analysis_timeline_thread *thread,
+                     uint32_t depth, const struct record_box *b, unsigned y)
 {
     double x = x_of(d, b->begin_ns), width = x_of(d, b->end_ns) - x;
     double shown = width < 0.5 ? 0.5 : width;
@@ -83,12 +98,80 @@ static void draw_box(struct drawing *d, const struct record_box *b, unsigned y)
         fprintf(d->out, " and others: %u calls in %s", b->calls, length.text);
     else
         fprintf(d->out, ": %s", length.text);
-    fprintf(d->out, " at %.6f s</title></rect>\n", (double)b->begin_ns / (double)NS_PER_SEC);
+    fprintf(d->out, " at %.6f s", (double)b->begin_ns / (double)NS_PER_SEC);
+    draw_notes(d, thread, depth, b);
+    fputs("</title></rect>\n", d->out);
     if (width < LABEL_MIN || b->calls > 1)
         return;
     fprintf(d->out, "<text x=\"%.2f\" y=\"%u\">", x + 3, y + ROW - 5);
     put_text(d->out, name, (size_t)(width / LETTER));
     fputs("</text>\n", d->out);
+}
+
+/* What the program told of itself: spans as frames, moments as lines with a name beside them. */
+static void draw_told(struct drawing *d, const struct record_box *b, unsigned y, bool is_moment)
+{
+    double x = x_of(d, b->begin_ns), width = is_moment ? 2 : x_of(d, b->end_ns) - x;
+    struct profile_string name = d->tables->strings[b->code];
+    if (d->drawn >= MAX_PICTURE) {
+        d->left_out++;
+        return;
+    }
+    d->drawn++;
+    fprintf(d->out, "<rect class=\"%s\" x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\"><title>",
+            is_moment ? "mark" : "span", x, y, width < 0.5 ? 0.5 : width, ROW - 1);
+    put_text(d->out, name, 120);
+    if (b->calls > 1)
+        fprintf(d->out, " and others: %u", b->calls);
+    if (!is_moment)
+        fprintf(d->out, ": %s",
+                view_units_seconds((double)(b->end_ns - b->begin_ns) / (double)NS_PER_SEC).text);
+    fprintf(d->out, " at %.6f s</title></rect>\n", (double)b->begin_ns / (double)NS_PER_SEC);
+    if (b->calls > 1 || (!is_moment && width < LABEL_MIN))
+        return;
+    fprintf(d->out, "<text x=\"%.2f\" y=\"%u\">", x + 4, y + ROW - 5);
+    put_text(d->out, name, is_moment ? 24 : (size_t)(width / LETTER));
+    fputs("</text>\n", d->out);
+}
+
+static unsigned rows_of_marks(const struct analysis_timeline_thread *thread)
+{
+    return (unsigned)min_u64(thread->spans.used, MAX_ROWS) + thread->moments.used;
+}
+
+static unsigned draw_marks(struct drawing *d, const struct analysis_timeline_thread *thread,
+                           unsigned y)
+{
+    for (uint32_t row = 0; row < thread->moments.used; row++, y += ROW)
+        for (size_t i = 0; i < thread->moments.rows.data[row].boxes.len; i++)
+            draw_told(d, &thread->moments.rows.data[row].boxes.data[i], y, true);
+    for (uint32_t row = 0; row < thread->spans.used && row < MAX_ROWS; row++, y += ROW)
+        for (size_t i = 0; i < thread->spans.rows.data[row].boxes.len; i++)
+            draw_told(d, &thread->spans.rows.data[row].boxes.data[i], y, false);
+    return y;
+}
+
+/* A line of steps: a counter keeps its value until it is told another one. */
+static unsigned draw_counter(struct drawing *d, const struct analysis_timeline_counter *c,
+                             unsigned y)
+{
+    double least = 0, most = 0;
+    for (size_t i = 0; i < c->points.len; i++) {
+        double v = c->points.data[i].value;
+        least = v < least ? v : least;
+        most = v > most ? v : most;
+    }
+    double scale = most > least ? (COUNTER - 4) / (most - least) : 0;
+    fprintf(d->out, "<text class=\"lane\" x=\"%d\" y=\"%u\">", MARGIN, y + LANE_HEAD - 7);
+    put_text(d->out, d->tables->strings[c->name], 100);
+    fprintf(d->out, " (%g to %g)</text>\n<path class=\"counter\" d=\"", least, most);
+    y += LANE_HEAD;
+    for (size_t i = 0; i < c->points.len; i++) {
+        double at = y + COUNTER - 2 - (c->points.data[i].value - least) * scale;
+        fprintf(d->out, i ? "H%.2fV%.2f" : "M%.2f %.2f", x_of(d, c->points.data[i].time_ns), at);
+    }
+    fprintf(d->out, "H%.2f\"/>\n", x_of(d, d->t->to_ns));
+    return y + COUNTER;
 }
 
 static unsigned draw_thread(struct drawing *d, const struct analysis_timeline_thread *thread,
@@ -101,13 +184,14 @@ static unsigned draw_thread(struct drawing *d, const struct analysis_timeline_th
     put_text(d->out, (struct profile_string){buf_cstr(&name), (uint32_t)name.len}, 100);
     fputs("</text>\n", d->out);
     buf_release(&name);
-    y += LANE_HEAD;
+    y = draw_marks(d, thread, y + LANE_HEAD);
+    d->note = 0;
     for (uint32_t row = 0; row < thread->boxes.used; row++) {
         const struct lod_row *boxes = &thread->boxes.rows.data[row];
         if (row >= MAX_ROWS)
             d->left_out += boxes->boxes.len;
         for (size_t i = 0; row < MAX_ROWS && i < boxes->boxes.len; i++)
-            draw_box(d, &boxes->boxes.data[i], y + row * ROW);
+            draw_box(d, thread, row, &boxes->boxes.data[i], y + row * ROW);
     }
     return y + (unsigned)min_u64(thread->boxes.used, MAX_ROWS) * ROW;
 }
@@ -120,7 +204,8 @@ static void draw_head(struct drawing *d, unsigned height)
     fprintf(d->out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
             "viewBox=\"0 0 %d %u\">\n<style>text{font:11px sans-serif}.lane{font-weight:bold}"
-            ".title{font-size:15px}</style>\n"
+            ".title{font-size:15px}.span{fill:#e8e8f4;stroke:#557}.mark{fill:#a00}"
+            ".counter{fill:none;stroke:#06a}</style>\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n"
             "<text class=\"title\" x=\"%d\" y=\"20\">",
             WIDTH, height, WIDTH, height, MARGIN);
@@ -136,11 +221,16 @@ int view_timeline_write_svg(const struct analysis_timeline *t, FILE *out)
     d.per_ns = (WIDTH - 2 * MARGIN) / (double)max_u64(1, t->to_ns - t->from_ns);
     unsigned height = TOP + 2 * LANE_HEAD, y = TOP;
     for (size_t i = 0; i < t->thread_count; i++)
-        height += LANE_HEAD + (unsigned)min_u64(t->thread[i].boxes.used, MAX_ROWS) * ROW;
+        height += LANE_HEAD + (rows_of_marks(&t->thread[i]) +
+                               (unsigned)min_u64(t->thread[i].boxes.used, MAX_ROWS)) *
+                                  ROW;
+    height += (unsigned)min_u64(t->counter.len, MAX_ROWS) * (LANE_HEAD + COUNTER);
     errno = 0;
     draw_head(&d, height);
     for (size_t i = 0; i < t->thread_count; i++)
         y = draw_thread(&d, &t->thread[i], y);
+    for (size_t i = 0; i < t->counter.len && i < MAX_ROWS; i++)
+        y = draw_counter(&d, &t->counter.data[i], y);
     if (d.left_out || t->deepest_cut)
         fprintf(
             out,

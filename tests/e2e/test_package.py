@@ -47,7 +47,8 @@ def test_version_is_the_binarys(python):
 def test_import_is_light(python):
     """`python -m pyrometer` pays for every module."""
     text = "import sys\nbefore = set(sys.modules)\nimport pyrometer, pyrometer._binary\nprint(*sorted(set(sys.modules) - before))"
-    assert python_runs(python, text).split() == ["pyrometer", "pyrometer._binary", "pyrometer._marks"]
+    found = set(python_runs(python, text).split()) - {"itertools"}  # which is no file, and wanted below 3.11
+    assert found == {"pyrometer", "pyrometer._binary", "pyrometer._marks"}
 
 
 def test_names(python):

@@ -335,6 +335,31 @@ def test_marks_without_a_listener(python):
     assert done.stdout == "passed on\n"
 
 
+REFUSED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import pyrometer
+for call in (lambda: pyrometer.mark(name="x"), lambda: pyrometer.counter("x", value=1), lambda: pyrometer.span(name="x"), lambda: pyrometer.mark("x", 2)):
+    try:
+        call()
+        print("taken")
+    except TypeError:
+        pass
+with pyrometer.span("a") as inside:
+    with pyrometer.span("b"), pyrometer.span("a"):
+        print(pyrometer.mark("m"), pyrometer.counter("c", 1.5))
+"""
+
+
+def test_marks_are_the_same_with_and_without_a_listener(python):
+    """What one refuses the other must not take: a program is tried alone and recorded later."""
+    import subprocess
+    command = [python.path, "-c", REFUSED, os.path.join(ROOT, "python")]
+    alone = subprocess.run(command, stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
+    assert alone == "None None\n"
+    assert pyrometer("run", "--quiet", "--trace", "-o", "r.pyro", "--", *command, check=0).stdout == alone
+
+
 # --- exports ---
 
 

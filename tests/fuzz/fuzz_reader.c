@@ -108,6 +108,33 @@ static int on_events(void *ctx, const struct record_events *block,
     return 0;
 }
 
+static int on_note(void *ctx, const struct record_notes *block, const struct record_note *note)
+{
+    (void)ctx;
+    static uint32_t last; /* notes come in the order of events */
+    require(block->thread < FORMAT_MAX_IDS);
+    if (note) {
+        require(note->event >= last && note->len <= RECORD_MAX_NOTE_BYTES);
+        touch(note->text, note->len);
+    }
+    last = note ? note->event : 0;
+    return 0;
+}
+
+static int on_mark(void *ctx, const struct record_mark *m)
+{
+    (void)ctx;
+    require(m->thread < FORMAT_MAX_IDS && m->name < FORMAT_MAX_IDS);
+    return 0;
+}
+
+static int on_counter(void *ctx, const struct record_counter *c)
+{
+    (void)ctx;
+    require(c->thread < FORMAT_MAX_IDS && c->name < FORMAT_MAX_IDS);
+    return 0;
+}
+
 static int on_summary(void *ctx, const struct record_summary *s)
 {
     (void)ctx;
@@ -134,6 +161,9 @@ static int on_place(void *ctx, const struct record_place *p)
 
 static const struct format_visitor visitor = {
     .events = on_events,
+    .note = on_note,
+    .mark = on_mark,
+    .counter = on_counter,
     .summary = on_summary,
     .box = on_box,
     .place = on_place,

@@ -85,6 +85,14 @@ CALLS = (16, zigzag(1) + zigzag(1) + numbers(1, 0, 10**6, 0) + zigzag(0) + zigza
          + zigzag(1) + zigzag(-1) + numbers(2**63, 2**63, 2**64 - 1, 0) + zigzag(0) + zigzag(2) + numbers(0, 0, 5, 0), 4)
 CALIBRATION = (1, text("calibration.1") + text("40 10 30 5.5 20 2"), 1)
 STATS = (8, text("samples") + varint(1007) + text("ticks_taken") + varint(900), 2)
+SYMBOLS = numbers(8, 11, 2, 10, 1, 0)
+EVENTS = (19, numbers(1, 100, 900, 2, 1, 2, 1, 8, 50, len(SYMBOLS)) + SYMBOLS + numbers(10, 20, 30, 40, 50, 60), 6)
+NOTES = (25, numbers(1, 100, 1, 1) + text("Task-1") + numbers(2, 0) + text("x=1, *rest=tuple[2]") + numbers(1, 3) + text("KeyError")
+         + numbers(1, 2) + text("None") + numbers(0, 99) + text("of a newer version"), 5)
+SUMMARY = (24, numbers(0, 1, 1, 10, 100, 900, 6, 1, 2, 1, 0, 300, 4, 1, 2, 0, 10, 5, 2, 20, 30, 12, 2, 3, 9), 3)
+MARKS = (22, numbers(1, 0, 1, 150, 0) + numbers(1, 1, 2, 160, 500) + numbers(2, 2, 5, 170, 800), 3)
+COUNTERS = (21, numbers(1, 1, 140) + struct.pack("<d", 1.5) + numbers(1, 1, 180) + struct.pack("<d", float("inf")), 2)
+TIMELINE = [EVENTS, NOTES, SUMMARY, MARKS, COUNTERS]
 END = (9, b"", 0)
 WHOLE = [META, STRINGS, CODES, STACKS, PROCESSES, THREADS, SOURCES, SAMPLES, STATS, END]
 
@@ -108,6 +116,9 @@ def profiles():
     for metric in range(3, 6):
         choice = bytes([metric, metric % 2, 0, 0, 4 + metric, 0, 0, 0])
         put("profile", "calls-%d" % metric, header(choice + USUAL) + chunks(CALIBRATION, *WHOLE[:-2], CALLS, STATS, END))
+    put("reader", "timeline", header() + chunks(*WHOLE[:-2], *TIMELINE, STATS, END))
+    for kind, payload, records in TIMELINE:
+        put("reader", "only-%d" % kind, header() + chunk(kind, 0, payload, records))
     dangling = [META, (3, varint(1) + numbers(900, 7, 8, 1, 0), 1), (4, varint(5) + numbers(2, 99, 1), 1), THREADS, SAMPLES]
     put("profile", "dangling", header(bytes(8) + USUAL) + chunks(*dangling))
     timeless = (7, sample(3, 1, 2, 1000, 10**6, 0), 1)  # no looks, but time

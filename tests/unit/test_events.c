@@ -2,7 +2,7 @@
 #include "base/err.h"
 #include "format/events.h"
 #include "format/lod.h"
-#include "record/events.h"
+#include "record/window.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -167,6 +167,162 @@ static void test_begins_at_the_seam(void **state)
     events_release(&encoder);
 }
 
+/* --- notes --- */
+
+struct notes_seen {
+    struct record_notes block;
+    struct record_note note[16];
+    char text[16][64];
+    size_t count;
+};
+
+static int on_note(void *ctx, const struct record_notes *block, const struct record_note *note)
+{
+    struct notes_seen *s = ctx;
+    s->block = *block;
+    if (!note)
+        return 0;
+    assert_true(s->count < 16 && note->len < sizeof s->text[0]);
+    s->note[s->count] = *note;
+    memcpy(s->text[s->count], note->text, note->len);
+    s->text[s->count++][note->len] = 0;
+    return 0;
+}
+
+static struct notes_seen take_notes(const struct events *e, size_t at)
+{
+    static const struct format_visitor visitor = {.note = on_note};
+    const struct events_block *block = &e->done.data[at]->block;
+    struct notes_seen told = {0};
+    struct buf b;
+    buf_init(&b, 1 << 20);
+    events_put_notes(&b, 7, block);
+    assert_int_equal(events_visit_notes(b.data, b.len, block->note_count, &visitor, &told), 0);
+    assert_int_equal(told.count, block->note_count);
+    for (size_t cut = 0; cut < b.len; cut++) {
+        struct notes_seen other = {0};
+        assert_int_equal(events_visit_notes(b.data, cut, block->note_count, &visitor, &other),
+                         E_CORRUPT);
+    }
+    buf_release(&b);
+    return told;
+}
+
+static void note_begin(const char *text)
+{
+    events_note_begin(&encoder, RECORD_NOTE_ARGUMENTS, text, strlen(text));
+}
+
+static void end_with(uint32_t code, uint64_t ns, const char *text)
+{
+    events_end_noted(&encoder, code, RECORD_EVENT_RETURN, ns, RECORD_NOTE_RESULT, text,
+                     strlen(text));
+}
+
+static void test_notes(void **state)
+{
+    (void)state;
+    begin(0, 2);
+    events_begin(&encoder, 1, RECORD_EVENT_BEGIN, 110);
+    note_begin("one");
+    note_begin("again");
+    events_begin(&encoder, 2, RECORD_EVENT_BEGIN, 120);
+    events_begin(&encoder, 3, RECORD_EVENT_BEGIN, 130); /* too deep */
+    note_begin("nobody's");
+    end_with(3, 140, "nobody's");
+    events_begin(&encoder, 4, RECORD_EVENT_BEGIN, 145); /* so is this */
+    events_end(&encoder, 4, RECORD_EVENT_RETURN, 146);
+    end_with(1, 150, "result"); /* the end of 2 was lost, and has none */
+    events_finish_block(&encoder, true);
+    struct notes_seen told = take_notes(&encoder, 0);
+    assert_int_equal(told.block.thread, 7);
+    assert_int_equal(told.block.start_ns, 100);
+    assert_int_equal(told.count, 3);
+    assert_string_equal(told.text[0], "one");
+    assert_string_equal(told.text[1], "again");
+    assert_int_equal(told.note[1].event, 0);
+    assert_string_equal(told.text[2], "result");
+    assert_int_equal(told.note[2].event, 3);
+    assert_int_equal(told.note[2].kind, RECORD_NOTE_RESULT);
+    events_release(&encoder);
+}
+
+/* Notes of calls that are held back come and go with them. */
+static void test_notes_held_back(void **state)
+{
+    (void)state;
+    begin(50, 0);
+    events_begin(&encoder, 1, RECORD_EVENT_BEGIN, 100);
+    note_begin("outer");
+    events_begin(&encoder, 2, RECORD_EVENT_BEGIN, 110);
+    note_begin("short");
+    end_with(2, 120, "short");
+    events_begin(&encoder, 3, RECORD_EVENT_BEGIN, 130);
+    note_begin("long");
+    end_with(3, 190, "long");
+    events_finish_block(&encoder, true);
+    struct notes_seen told = take_notes(&encoder, 0);
+    assert_int_equal(told.count, 3);
+    assert_string_equal(told.text[0], "outer");
+    assert_int_equal(told.note[0].event, 0);
+    assert_string_equal(told.text[1], "long");
+    assert_int_equal(told.note[1].event, 1);
+    assert_int_equal(told.note[2].event, 2);
+    events_release(&encoder);
+}
+
+/* --- the last seconds --- */
+
+static void test_window(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    struct feed feed = {.events = &encoder};
+    struct window w = {.length_ns = 1000};
+    uint64_t at = 200;
+    events_begin(&encoder, 1, RECORD_EVENT_BEGIN, 110);
+    for (int i = 0; i < 100; i++, at += 100) {
+        events_begin(&encoder, 2, RECORD_EVENT_BEGIN, at);
+        events_end(&encoder, 2, RECORD_EVENT_RETURN, at + 50);
+        events_finish_block(&encoder, false);
+        window_move(&w, encoder.last_ns);
+        window_take(&w, &feed);
+        assert_int_equal(encoder.done.len, 0);
+        assert_true(encoder.kept.len <= 11);
+    }
+    assert_int_equal(w.start_ns, encoder.last_ns - 1000);
+    assert_int_equal(w.forgotten + 2 * encoder.kept.len, 201);
+    /* what was open when the window begins is told by its first block */
+    window_give(&w, &feed);
+    assert_int_equal(w.bytes, 0);
+    assert_int_equal(encoder.kept.len, 0);
+    take(&encoder, 0, &seen);
+    assert_int_equal(seen.open, 1);
+    assert_true(seen.end_ns >= w.start_ns);
+    events_release(&encoder);
+}
+
+/* Too much for the memory: the oldest goes, and the window begins later. */
+static void test_window_is_bounded(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    struct feed feed = {.events = &encoder}, *feeds[] = {NULL, &feed};
+    struct window w = {.length_ns = UINT64_MAX / 2};
+    for (uint64_t at = 200; at < 600; at += 100) {
+        events_begin(&encoder, 2, RECORD_EVENT_BEGIN, at);
+        events_end(&encoder, 2, RECORD_EVENT_RETURN, at + 50);
+        events_finish_block(&encoder, false);
+    }
+    window_take(&w, &feed);
+    size_t before = w.bytes;
+    w.bytes += WINDOW_MAX_BYTES - before / 2;
+    window_shrink(&w, feeds, 2, NULL, 0);
+    assert_in_range(encoder.kept.len, 1, 3);
+    assert_int_equal(w.start_ns, encoder.kept.data[0]->block.start_ns);
+    events_release(&encoder);
+}
+
 /* However coarse, a row counts every call once, and its boxes never overlap. */
 static void test_levels(void **state)
 {
@@ -237,6 +393,10 @@ int main(void)
         cmocka_unit_test(test_there_and_back),
         cmocka_unit_test(test_lost_ends),
         cmocka_unit_test(test_min_duration),
+        cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_notes_held_back),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_window_is_bounded),
         cmocka_unit_test(test_max_depth),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_seams),
