@@ -287,7 +287,7 @@ def test_last_marks(default_python):
 HOVER = """
 const canvas = document.getElementById("canvas"), box = canvas.getBoundingClientRect(), texts = new Set();
 for (let y = 2; y < box.height; y += 8)
-    for (let x = 1; x < box.width; x += 2) {
+    for (let x = 1; x < box.width; x += 6) {
         canvas.dispatchEvent(new MouseEvent("mousemove", {clientX: box.left + x, clientY: box.top + y, bubbles: true}));
         texts.add(document.getElementById("told").textContent);
     }
