@@ -109,14 +109,11 @@ static inline py_object *on_c(enum ring_kind kind, py_object *const *args)
     void *definition = py_c_function(callable);
     if (caller_is_left_out(args))
         return py.none;
-    if (!definition) {
-        if (kind != RING_C_ENTER)
-            guest_emit(RING_ASIDE, 0);
-        return py.none;
-    }
-    code_mark mark = codes_mark_c(callable, definition);
-    if (likely(!(mark & RING_CODE_LEFT_OUT)))
+    code_mark mark = definition ? codes_mark_c(callable, definition) : 0;
+    if (likely(definition && !(mark & RING_CODE_LEFT_OUT)))
         guest_emit(kind, codes_number(mark));
+    else if (kind != RING_C_ENTER)
+        guest_emit(RING_ASIDE, 0);
     return py.none;
 }
 
