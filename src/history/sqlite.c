@@ -12,6 +12,7 @@
 #include "base/err.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -240,6 +241,15 @@ static int open_patiently(const char *path, enum history_access access, sqlite3 
     return rc;
 }
 
+/* SQLite takes a file that is too short for one of its own as empty, and would write over it. */
+static bool is_foreign(const char *path, const struct stat *st)
+{
+    char head[16] = "";
+    _cleanup_close_ int fd = st->st_size ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    return fd >= 0 && (read(fd, head, sizeof head) != (ssize_t)sizeof head ||
+                       memcmp(head, "SQLite format 3", sizeof head) != 0);
+}
+
 static int open_store(const char *path, enum history_access access, void **ret)
 {
     struct stat st;
@@ -248,6 +258,8 @@ static int open_store(const char *path, enum history_access access, void **ret)
         return E_ISDIR;
     if (!exists && access == HISTORY_READ)
         return err_from_errno(errno);
+    if (exists && (!S_ISREG(st.st_mode) || is_foreign(path, &st)))
+        return E_HISTORY;
     struct sqlite_store *s = calloc(1, sizeof *s);
     if (!s)
         return E_NOMEM;
