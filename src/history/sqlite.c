@@ -16,6 +16,11 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+enum {
+    LOG_BYTES = 1 << 20,  /* above that the log is carried over */
+    LOG_PAGES_MAX = 8000, /* one writer of very many runs */
+};
+
 static const char *const steps[HISTORY_SCHEMA] = {
     /* 0 -> 1 */
     "CREATE TABLE command("
@@ -191,6 +196,20 @@ static int use_log(sqlite3 *db)
     return is_log ? 0 : sqlite_exec(db, "PRAGMA journal_mode=WAL");
 }
 
+/* The log is carried into the database when it has grown, and that is done here, for a store is opened
+ * while the command runs; not at the end of every run, when somebody waits for it. So the log stays
+ * beside the database. */
+static void tend_log(sqlite3 *db, const char *path)
+{
+    char log[4200];
+    struct stat st;
+    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_wal_autocheckpoint(db, LOG_PAGES_MAX);
+    if (snprintf(log, sizeof log, "%s-wal", path) < (int)sizeof log && stat(log, &st) == 0 &&
+        st.st_size > LOG_BYTES)
+        sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+}
+
 static int prepare_file(sqlite3 *db, enum history_access access)
 {
     int64_t version;
@@ -223,6 +242,8 @@ static int open_once(const char *path, enum history_access access, bool immutabl
         rc = err_from_errno(sqlite3_system_errno(db));
     if (rc == 0)
         rc = prepare_file(db, access);
+    if (rc == 0 && access == HISTORY_WRITE)
+        tend_log(db, path);
     if (rc < 0)
         sqlite3_close(db);
     else
