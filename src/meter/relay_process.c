@@ -320,11 +320,8 @@ noreturn void relay_process(const struct relay_job *job)
     prctl(PR_SET_NAME, "pyrometer-relay");
     quiet_signals();
     let_go(&s);
-    for (int i = 0; i < RELAY_STREAMS; i++)
-        if (s.from[i] >= 0 && job->is_pty[i]) {
-            tcgetattr(s.from[i], &s.modes[i]);
-            ioctl(s.from[i], TIOCGWINSZ, &s.size[i]);
-        }
+    memcpy(s.modes, job->modes, sizeof s.modes);
+    memcpy(s.size, job->size, sizeof s.size);
     if (job->git_folder) {
         ask_git(&s);
         if (s.git < 0)

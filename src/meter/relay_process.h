@@ -6,6 +6,8 @@
 
 #include <stdatomic.h>
 #include <stdnoreturn.h>
+#include <sys/ioctl.h>
+#include <termios.h>
 
 enum { RELAY_GIT_PENDING = 2 };
 
@@ -23,6 +25,8 @@ struct relay_job {
     size_t keep;
     int from[RELAY_STREAMS]; /* what to read; -1: nothing */
     bool is_pty[RELAY_STREAMS];
+    struct termios modes[RELAY_STREAMS]; /* of a pseudo-terminal, as the program finds it */
+    struct winsize size[RELAY_STREAMS];
     int bell;               /* readable: the program has ended; closed: so have we */
     const char *git_folder; /* NULL: nothing to ask */
 };
