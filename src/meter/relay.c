@@ -28,6 +28,7 @@ struct relay {
     bool is_pty[RELAY_STREAMS];
     struct termios modes[RELAY_STREAMS];
     struct winsize size[RELAY_STREAMS];
+    char terminal[32];                 /* name of the pseudo-terminal; "" none */
     int64_t file_start[RELAY_STREAMS]; /* FILE_BACK: where it began to write, */
     int64_t file_end[RELAY_STREAMS];   /* and where it ended: what follows is ours */
     size_t keep;
@@ -67,6 +68,8 @@ static int open_pty(struct relay *r, int stream)
     r->ours[stream] = ours;
     r->theirs[stream] = theirs;
     r->is_pty[stream] = true;
+    if (!r->terminal[0] && ttyname_r(theirs, r->terminal, sizeof r->terminal) != 0)
+        r->terminal[0] = '\0';
     /* read here, not by the relay: the program may be quicker than that with changes of its own */
     tcgetattr(ours, &r->modes[stream]);
     ioctl(ours, TIOCGWINSZ, &r->size[stream]);
@@ -318,6 +321,16 @@ int relay_git_dirty(const struct relay *r, uint64_t patience_ns)
         nanosleep(&nap, NULL);
     }
     return dirty;
+}
+
+const char *relay_typed_at(const struct relay *r)
+{
+    return r->terminal[0] && r->shared && atomic_load(&r->shared->typed) ? r->terminal : NULL;
+}
+
+void relay_hand_over(struct relay *r)
+{
+    atomic_store(&r->shared->wanted, 1);
 }
 
 void relay_free(struct relay *r)

@@ -11,9 +11,11 @@
 
 enum { RELAY_GIT_PENDING = 2 };
 
-/* In memory that both processes map. The relay writes, the recorder reads. */
+/* In memory that both processes map. The relay writes, the recorder reads, but for `wanted`. */
 struct relay_shared {
     _Atomic int32_t drained;
+    _Atomic int32_t typed;     /* something is to be read from the user's terminal */
+    _Atomic int32_t wanted;    /* the recorder's answer: somebody waits for it at ours */
     _Atomic int32_t git_dirty; /* 1, 0, -1 not known, or RELAY_GIT_PENDING */
     _Atomic uint64_t passed;   /* bytes handed on, all streams: whether there is progress */
     _Atomic uint64_t total[RELAY_STREAMS];
