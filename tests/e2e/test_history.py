@@ -421,7 +421,7 @@ def test_keys_for_a_pager(default_python, where):
     before = termios.tcgetattr(child)
     read_until(main, b"page")
     os.write(main, b"k")
-    assert b"key b'k'" in read_until(main, b"'")  + read_until(main, b"\n")
+    read_until(main, b"key b'k'")
     assert process.wait(timeout=harness.HANG) == 0
     wait_until(lambda: termios.tcgetattr(child) == before, "the terminal as it was")
     os.close(child)
