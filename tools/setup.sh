@@ -15,7 +15,7 @@ if [ "${1:-}" = --check ]; then
 fi
 group=${1:-build}
 
-packages="gcc libc6-dev meson ninja-build pkg-config libzstd-dev libxxhash-dev zlib1g-dev libncurses-dev python3"
+packages="gcc libc6-dev meson ninja-build pkg-config libzstd-dev libxxhash-dev zlib1g-dev libncurses-dev libsqlite3-dev python3"
 commands="gcc meson ninja pkg-config python3"
 case $group in
 build) ;;
@@ -40,7 +40,7 @@ if ! command -v dpkg-query >/dev/null 2>&1; then
         command -v "$c" >/dev/null 2>&1 || missing="$missing $c"
     done
     [ -z "$missing" ] && exit 0
-    echo "setup: not a Debian or Ubuntu system; please install:$missing (and the headers of zstd, xxhash, zlib and ncurses)" >&2
+    echo "setup: not a Debian or Ubuntu system; please install:$missing (and the headers of zstd, xxhash, zlib, ncurses and SQLite)" >&2
     exit 1
 fi
 

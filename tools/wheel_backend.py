@@ -30,7 +30,7 @@ except ImportError:  # only asked for a tag
 
 PACKAGE = re.compile(r"([^/]+\.data/purelib/)?pyrometer/")
 # What is linked in, and the Debian package that has its notice.
-LINKED_IN = {"zstd": "libzstd-dev", "xxhash": "libxxhash-dev", "zlib": "zlib1g-dev", "ncurses": "libncurses-dev"}
+LINKED_IN = {"zstd": "libzstd-dev", "xxhash": "libxxhash-dev", "zlib": "zlib1g-dev", "ncurses": "libncurses-dev", "sqlite": "libsqlite3-dev"}
 # The libraries of glibc that PEP 600 lets a wheel rely on.
 GLIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0", "ld-linux-x86-64.so.2"}
 

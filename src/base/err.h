@@ -31,6 +31,8 @@
     X(NOAGENT, "libpyrometer-agent.so is not beside the program, nor where it is installed")       \
     X(INVALID, "invalid argument")                                                                 \
     X(AMBIGUOUS, "more than one matches")                                                          \
+    X(HISTORY, "not a history of runs")                                                            \
+    X(BUSY, "another process holds it")                                                            \
     X(SYSTEM, "the system refused")
 
 enum err_code {

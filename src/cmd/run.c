@@ -1,28 +1,192 @@
-/* pyrometer run: start a program and record it. */
+/* pyrometer run: start a program, record it or only meter it, keep what it cost. */
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "cmd/keep.h"
 #include "cmd/recording.h"
+#include "view/units.h"
 
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
+
+enum { REPEAT_MAX = 100000 };
+
+struct run {
+    struct cmd_recording recording;
+    struct cmd_keep_options keep_options;
+    struct cmd_keep *keep;
+    bool no_profile;
+    uint64_t repeat, warmup;
+    bool has_repeat, has_warmup;
+    char **argv; /* the command */
+};
+
+static int check(const struct run *r)
+{
+    const struct cmd_recording *c = &r->recording;
+    bool instrument = c->sample || c->calls || c->trace || c->lines;
+    if (r->no_profile && (instrument || c->output || c->has_seconds || c->has_path_fd))
+        return cmd_fail(CMD_USAGE, "--no-profile makes no recording: it goes with no instrument, "
+                                   "-o, --for or --path-fd");
+    if (r->has_repeat && (r->repeat < 1 || r->repeat > REPEAT_MAX))
+        return cmd_fail(CMD_USAGE, "--repeat needs a number from 1 to %d", REPEAT_MAX);
+    if (r->has_warmup && (!r->has_repeat || r->warmup > REPEAT_MAX))
+        return cmd_fail(CMD_USAGE, "--warmup goes with --repeat: how many runs before those count "
+                                   "for nothing");
+    if (r->has_repeat && r->repeat + r->warmup > 1 && (c->output || c->has_path_fd))
+        return cmd_fail(CMD_USAGE, "--repeat makes a recording for each run: leave -o out");
+    return 0;
+}
+
+struct cost {
+    double elapsed, user, system, peak_kb;
+};
+
+static void take_cost(void *ctx, const char *name, double value)
+{
+    struct cost *c = ctx;
+    double *to = !strcmp(name, "elapsed_time_sec")    ? &c->elapsed
+                 : !strcmp(name, "user_time_sec")     ? &c->user
+                 : !strcmp(name, "system_time_sec")   ? &c->system
+                 : !strcmp(name, "max_res_set_sz_kb") ? &c->peak_kb
+                                                      : NULL;
+    if (to)
+        *to = value;
+}
+
+/* What a run that was only metered is told in. */
+static void say_cost(const struct run *r, struct meter *m)
+{
+    struct cost c = {0};
+    meter_metrics(m, take_cost, &c);
+    fprintf(stderr, "pyrometer: %s elapsed, %s CPU, %s peak memory: %s\n",
+            view_units_seconds(c.elapsed).text, view_units_seconds(c.user + c.system).text,
+            view_units_bytes(c.peak_kb * 1024).text, r->argv[0]);
+}
+
+/* --- one start of the command --- */
+
+struct turn {
+    int number; /* from 0; the warm-ups first */
+    bool warmup;
+    bool ended; /* it ran; else `status` is why not */
+    int status;
+};
+
+static void keep(struct run *r, struct meter *m, const struct turn *t, const uint8_t *run_id)
+{
+    if (r->keep_options.no_history || !m)
+        return;
+    struct cmd_kept kept = {.run_id = run_id,
+                            .argv = r->argv,
+                            .profile = r->recording.path,
+                            .exit_status = t->status,
+                            .repeat = t->number,
+                            .grouped = r->has_repeat,
+                            .warmup = t->warmup};
+    int64_t id = cmd_keep_run(r->keep, m, &kept);
+    if (id && !r->recording.quiet)
+        fprintf(stderr, "run %lld in the history\n", (long long)id);
+}
+
+static void not_started(struct run *r, struct turn *t, const struct record_result *result)
+{
+    t->status = cmd_fail(result->exit_status, "cannot run %s: %s", r->argv[0],
+                         strerror(result->exec_error));
+}
+
+static void turn_recorded(struct run *r, struct turn *t)
+{
+    struct record_options o;
+    t->status = cmd_recording_begin(&r->recording, &o);
+    if (t->status)
+        return;
+    struct record_result result;
+    struct meter *m = r->keep_options.no_history ? NULL : cmd_keep_meter(r->keep);
+    o.argv = r->argv;
+    o.meter = m;
+    int rc = record_run(&o, &result);
+    if (rc < 0) {
+        t->status = cmd_recording_refused(&r->recording, rc);
+    } else if (result.exec_error) {
+        unlink(r->recording.path);
+        not_started(r, t, &result);
+    } else {
+        t->ended = true;
+        t->status = result.exit_status;
+        cmd_recording_end(&r->recording, &result);
+        keep(r, m, t, o.run_id);
+    }
+    meter_free(m);
+}
+
+static void turn_metered(struct run *r, struct turn *t)
+{
+    uint8_t run_id[16];
+    struct record_result result;
+    if (getrandom(run_id, sizeof run_id, 0) != (ssize_t)sizeof run_id) {
+        t->status = cmd_fail(CMD_FAILED, "no random numbers for a run id: %s", strerror(errno));
+        return;
+    }
+    struct meter *m = cmd_keep_meter(r->keep);
+    int rc = m ? record_metered(r->argv, m, &result) : E_NOMEM;
+    if (rc < 0) {
+        t->status = cmd_fail(CMD_FAILED, "cannot run %s: %s", r->argv[0], err_text(rc));
+    } else if (result.exec_error) {
+        not_started(r, t, &result);
+    } else {
+        t->ended = true;
+        t->status = result.exit_status;
+        if (!r->recording.quiet)
+            say_cost(r, m);
+        keep(r, m, t, run_id);
+    }
+    meter_free(m);
+}
+
+/* Until one fails: a program that does not work needs no more of it. */
+static int all_turns(struct run *r)
+{
+    uint64_t count = r->has_repeat ? r->repeat + r->warmup : 1;
+    struct turn t = {0};
+    for (uint64_t i = 0; i < count; i++) {
+        t = (struct turn){.number = (int)i, .warmup = i < r->warmup};
+        if (r->no_profile)
+            turn_metered(r, &t);
+        else
+            turn_recorded(r, &t);
+        cmd_recording_release(&r->recording);
+        if (!t.ended || t.status)
+            break;
+    }
+    return t.status;
+}
 
 int cmd_run(int argc, char **argv)
 {
-    struct cmd_recording r = {0};
+    struct run r = {0};
+    struct cmd_recording *c = &r.recording;
     const struct cmd_option options[] = {
-        {"sample", 0, CMD_OPT_TEXT, &r.sample, NULL},
-        {"calls", 0, CMD_FLAG, &r.calls, NULL},
-        {"trace", 0, CMD_FLAG, &r.trace, NULL},
-        {"min-duration", 0, CMD_REAL, &r.min_duration, &r.has_min_duration},
-        {"max-depth", 0, CMD_COUNT, &r.max_depth, &r.has_max_depth},
-        {"no-c-calls", 0, CMD_FLAG, &r.no_c_calls, NULL},
-        {"lines", 0, CMD_FLAG, &r.lines, NULL},
-        {"function", 0, CMD_TEXT, &r.function, NULL},
-        {"match", 0, CMD_TEXT, &r.match, NULL},
-        {"output", 'o', CMD_TEXT, &r.output, NULL},
-        {"force", 0, CMD_FLAG, &r.force, NULL},
-        {"for", 0, CMD_REAL, &r.seconds, &r.has_seconds},
-        {"quiet", 0, CMD_FLAG, &r.quiet, NULL},
-        {"path-fd", 0, CMD_COUNT, &r.path_fd, &r.has_path_fd},
+        {"sample", 0, CMD_OPT_TEXT, &c->sample, NULL},
+        {"calls", 0, CMD_FLAG, &c->calls, NULL},
+        {"trace", 0, CMD_FLAG, &c->trace, NULL},
+        {"min-duration", 0, CMD_REAL, &c->min_duration, &c->has_min_duration},
+        {"max-depth", 0, CMD_COUNT, &c->max_depth, &c->has_max_depth},
+        {"no-c-calls", 0, CMD_FLAG, &c->no_c_calls, NULL},
+        {"lines", 0, CMD_FLAG, &c->lines, NULL},
+        {"function", 0, CMD_TEXT, &c->function, NULL},
+        {"match", 0, CMD_TEXT, &c->match, NULL},
+        {"no-profile", 0, CMD_FLAG, &r.no_profile, NULL},
+        {"output", 'o', CMD_TEXT, &c->output, NULL},
+        {"force", 0, CMD_FLAG, &c->force, NULL},
+        {"for", 0, CMD_REAL, &c->seconds, &c->has_seconds},
+        {"repeat", 0, CMD_COUNT, &r.repeat, &r.has_repeat},
+        {"warmup", 0, CMD_COUNT, &r.warmup, &r.has_warmup},
+        CMD_KEEP_OPTIONS(&r.keep_options),
+        {"quiet", 0, CMD_FLAG, &c->quiet, NULL},
+        {"path-fd", 0, CMD_COUNT, &c->path_fd, &c->has_path_fd},
         {NULL, 0, CMD_FLAG, NULL, NULL},
     };
     int first;
@@ -31,23 +195,14 @@ int cmd_run(int argc, char **argv)
         return operands == CMD_PARSED_HELP ? CMD_OK : CMD_USAGE;
     if (operands == 0)
         return cmd_fail(CMD_USAGE, "run needs a command, for example: pyrometer run python app.py");
-    struct record_options o;
-    int status = cmd_recording_begin(&r, &o);
-    if (status == 0) {
-        o.argv = argv + first;
-        struct record_result result;
-        int rc = record_run(&o, &result);
-        if (rc < 0) {
-            status = cmd_recording_refused(&r, rc);
-        } else if (result.exec_error) {
-            unlink(r.path);
-            status = cmd_fail(result.exit_status, "cannot run %s: %s", argv[first],
-                              strerror(result.exec_error));
-        } else {
-            cmd_recording_end(&r, &result);
-            status = result.exit_status;
-        }
-    }
-    cmd_recording_release(&r);
+    int status = check(&r);
+    if (status)
+        return status;
+    status = cmd_keep_new(&r.keep_options, &r.keep);
+    if (status)
+        return status;
+    r.argv = argv + first;
+    status = all_turns(&r);
+    cmd_keep_free(r.keep);
     return status;
 }

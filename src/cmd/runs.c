@@ -6,6 +6,7 @@
  * first three bytes of the run's own id, so that two runs of one second differ (which of them came
  * first is then asked of the files). "@" and "@~N" count the files with such names only: a file
  * that somebody put or repaired there is named by its id. */
+#include "cmd/runs.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
@@ -351,13 +352,17 @@ static int make_home(char **ret)
     return 0;
 }
 
+int cmd_home(bool make, char **ret)
+{
+    int rc = find_home(ret);
+    return rc == E_NOENT && make ? make_home(ret) : rc;
+}
+
 /* The folder for recordings, there and writable. */
 static int make_runs_dir(char **ret)
 {
     _cleanup_free_ char *home = NULL;
-    int rc = find_home(&home);
-    if (rc == E_NOENT)
-        rc = make_home(&home);
+    int rc = cmd_home(true, &home);
     if (rc < 0 || !home)
         return rc < 0 ? rc : E_NOENT;
     char *dir = join(home, "runs");

@@ -83,7 +83,8 @@ static void tell_the_recorder(pid_t recorder)
     putenv(variable);
 }
 
-static void become(char *const *argv, const struct session *session, pid_t recorder, int report)
+static void become(char *const *argv, const struct session *session, const struct meter *meter,
+                   pid_t recorder, int report)
 {
     for (int sig = 1; sig < NSIG; sig++)
         if (seen.changed[sig])
@@ -91,6 +92,8 @@ static void become(char *const *argv, const struct session *session, pid_t recor
     tell_the_recorder(recorder);
     if (session)
         session_export(session);
+    if (meter)
+        meter_enter(meter);
     execvp(argv[0], argv);
     int error = errno;
     while (write(report, &error, sizeof error) < 0 && errno == EINTR)
@@ -98,15 +101,15 @@ static void become(char *const *argv, const struct session *session, pid_t recor
     _exit(127);
 }
 
-int launch_start(char *const *argv, const struct session *session, pid_t *ret_pid,
-                 int *ret_exec_error)
+int launch_start(char *const *argv, const struct session *session, struct meter *meter,
+                 pid_t *ret_pid, int *ret_exec_error)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0)
         return err_from_errno(errno);
     pid_t recorder = getpid(), pid = fork();
     if (pid == 0)
-        become(argv, session, recorder, fds[1]);
+        become(argv, session, meter, recorder, fds[1]);
     int error = pid < 0 ? errno : 0;
     close(fds[1]);
     int exec_error = 0;
@@ -120,6 +123,8 @@ int launch_start(char *const *argv, const struct session *session, pid_t *ret_pi
             waitpid(pid, NULL, 0);
     }
     close(fds[0]);
+    if (meter)
+        meter_started(meter, pid > 0 && !exec_error ? pid : 0);
     if (pid < 0)
         return err_from_errno(error);
     *ret_pid = pid;

@@ -6,6 +6,7 @@
 #ifndef PYROMETER_RECORD_LAUNCH_H
 #define PYROMETER_RECORD_LAUNCH_H
 
+#include "meter/meter.h"
 #include "record/session.h"
 
 #include <stdbool.h>
@@ -15,10 +16,10 @@
 int launch_watch_signals(bool forward);
 
 /* Forks and executes argv with the signals as we found them and PYROMETER_ACTIVE=<our pid> in its
- * environment, and what a guest needs if there is a session (or NULL). 0 with *ret_exec_error = errno if the
+ * environment, and what a guest needs if there is a session (or NULL); a meter (or NULL) is told. 0 with *ret_exec_error = errno if the
  * exec failed (the child is gone then), or a negative code. */
-int launch_start(char *const *argv, const struct session *session, pid_t *ret_pid,
-                 int *ret_exec_error);
+int launch_start(char *const *argv, const struct session *session, struct meter *meter,
+                 pid_t *ret_pid, int *ret_exec_error);
 
 /* Sends on what has arrived for the child. */
 void launch_forward_signals(pid_t child);

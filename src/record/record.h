@@ -14,6 +14,8 @@
 #define RECORD_DEFAULT_HZ 1000.0
 #define RECORD_MAX_HZ     1000000.0
 
+struct meter;
+
 struct record_options {
     const char *path; /* the recording */
     bool force;       /* may replace it */
@@ -28,6 +30,7 @@ struct record_options {
     char *const *argv;    /* record_run: the command, NULL-terminated */
     pid_t pid;            /* record_attach: the target */
     const char *version;  /* ours, for the file */
+    struct meter *meter;  /* record_run: told of the command; borrowed; NULL: nobody meters it */
     bool unsafe_no_check; /* test seam: believe every stack */
 };
 
@@ -42,6 +45,9 @@ struct record_result {
 /* Starts the command and records it to its end. 0 with the result, or a negative code if the recording
  * could not be begun (then the command was not started). */
 int record_run(const struct record_options *options, struct record_result *ret);
+
+/* Starts the command and only meters it: no profile, no file. */
+int record_metered(char *const *argv, struct meter *meter, struct record_result *ret);
 
 /* Records a process that already runs, and its children, until it ends, the time is up, or SIGINT,
  * SIGTERM or SIGHUP reaches us. E_NOPROC, E_NOTPYTHON, E_PERM, E_VERSION before anything is written. */

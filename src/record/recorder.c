@@ -61,7 +61,7 @@ static void reap(struct recorder *r)
     int status;
     struct rusage usage;
     pid_t pid;
-    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+    while ((pid = meter_wait(r->options->meter, &status, &usage)) > 0) {
         uint64_t now = clock_mono_ns();
         account(r, &usage);
         if (r->procs)
@@ -310,8 +310,8 @@ int record_run(const struct record_options *options, struct record_result *ret)
         rc = launch_watch_signals(true);
     if (rc == 0) {
         prctl(PR_SET_CHILD_SUBREAPER, 1);
-        rc =
-            launch_start(options->argv, r.drain ? &r.session : NULL, &r.root, &r.result.exec_error);
+        rc = launch_start(options->argv, r.drain ? &r.session : NULL, options->meter, &r.root,
+                          &r.result.exec_error);
     }
     if (rc < 0) {
         release(&r);
@@ -327,6 +327,8 @@ int record_run(const struct record_options *options, struct record_result *ret)
         if (r.result.write_error == 0 && !r.done)
             flush(&r, clock_mono_ns());
         wait_for_child(&r);
+        if (options->meter)
+            meter_ended(options->meter, r.result.exit_status);
     }
     finish(&r);
     *ret = r.result;

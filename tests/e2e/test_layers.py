@@ -151,3 +151,11 @@ def test_zlib_in_few_files():
 def test_ncurses_in_one_file():
     users = {short(s) for s in SOURCES if re.search(r"#\s*include\s+<(n?curses|term)\.h", open(s, encoding="utf-8").read())}
     assert users <= {"src/view/screen.c"}, users
+
+
+def test_sqlite_behind_the_store():
+    users = {short(s) for s in SOURCES if re.search(r"#\s*include\s+<sqlite3?", open(s, encoding="utf-8").read())}
+    assert users <= {"src/history/sqlite.h"}, users
+    for path in SOURCES:
+        if "history/sqlite.h" in [name for _, name in includes(path)]:
+            assert short(path).startswith("src/history/sqlite"), short(path)
