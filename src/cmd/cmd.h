@@ -36,6 +36,7 @@ enum cmd_status {
     X(lines, cmd_lines, "look", "the source, with what was seen of each line beside it")           \
     X(timeline, cmd_timeline, "look", "what ran when, as a picture")                               \
     X(diff, cmd_diff, "look", "two runs side by side, with what changed")                          \
+    X(history, cmd_history, "look", "the runs that were kept, and what they cost")                 \
     X(export, cmd_export, "look", "write a recording in another tool's format")                    \
     X(info, cmd_info, "files", "what a recording holds")                                           \
     X(verify, cmd_verify, "files", "check a recording, save what can be saved of a torn one")      \

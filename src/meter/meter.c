@@ -135,8 +135,9 @@ static void watch_loop(struct meter *m)
         uint64_t now = clock_mono_ns(), age = now - begin;
         tree_births(&m->tree, now);
         if (now >= tree_due) {
+            uint64_t cost = clock_ns(CLOCK_THREAD_CPUTIME_ID);
             tree_look(&m->tree, now);
-            uint64_t cost = clock_mono_ns() - now;
+            cost = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cost;
             tree_due =
                 now + max_u64(clamp(age / 50, 2 * NS_PER_MS, 100 * NS_PER_MS), cost * COST_SHARE);
         }

@@ -51,7 +51,9 @@ void python_release(struct python *p, struct tree *t)
 static void add_module(void *ctx, const char *name)
 {
     struct python *p = ctx;
-    names_add(&p->modules, name, strlen(name));
+    /* setuptools' hook, which `site` imports wherever setuptools is installed: nobody asked for it */
+    if (strcmp(name, "_distutils_hack") != 0)
+        names_add(&p->modules, name, strlen(name));
 }
 
 static void add_folder(void *ctx, const char *folder)
