@@ -87,7 +87,7 @@ static int load_subject(struct history_store *store, const struct cmd_check_requ
     if (r == 0)
         r = history_store_run(store, id, &run);
     if (r < 0)
-        return cmd_history_failed(q->run ? q->run : q->key ? q->key : "@", r);
+        return cmd_run_failed(q->run ? q->run : q->key ? q->key : "@", r);
     struct history_filter filter = {.key = run.key, .group = run.group, .only_success = true};
     if (!run.group) { /* by its moment: the store has no filter by number */
         filter.since_us = run.started_us;
@@ -96,7 +96,7 @@ static int load_subject(struct history_store *store, const struct cmd_check_requ
     r = cmd_run_set_load(store, &filter, &c->subject);
     if (!run.group)
         cmd_run_set_filter(&c->subject, is_the_run, &id);
-    int status = r < 0 ? cmd_history_failed("the run", r) : 0;
+    int status = r < 0 ? cmd_run_failed("the run", r) : 0;
     if (!status && !c->subject.runs.len)
         status = cmd_fail(CMD_FAILED, "run %lld %s: there is nothing to compare", (long long)id,
                           run.warmup ? "was a warm-up" : "did not succeed");
@@ -152,7 +152,7 @@ static int load_baseline(struct history_store *store, const struct cmd_check_req
         return status;
     int r = cmd_run_set_load(store, &filter, &c->baseline);
     if (r < 0)
-        return cmd_history_failed("the baseline", r);
+        return cmd_run_failed("the baseline", r);
     cmd_run_set_filter(&c->baseline, is_comparable, &comparison);
     cmd_run_set_last(&c->baseline, q->last);
     size_t count = c->baseline.runs.len;
@@ -179,7 +179,7 @@ static int load_series(struct history_store *store, struct cmd_check *c, const c
     nobody.runs.data = &like; /* what they must be like; its length of 0 excludes nobody */
     int r = cmd_run_set_load(store, &filter, &c->series);
     if (r < 0)
-        return cmd_history_failed("the series", r);
+        return cmd_run_failed("the series", r);
     cmd_run_set_filter(&c->series, is_comparable, &comparison);
     return 0;
 }

@@ -95,9 +95,75 @@ static int on_run(void *ctx, const struct history_run *run)
     return 0;
 }
 
+/* One value of one run, before they are put together. */
+struct loose {
+    struct history_point point;
+    size_t metric;
+};
+typedef VEC(struct loose) loose_vec;
+
+static int by_run(const void *a, const void *b)
+{
+    const struct loose *x = a, *y = b;
+    if (x->point.started_us != y->point.started_us)
+        return x->point.started_us < y->point.started_us ? -1 : 1;
+    return x->point.id != y->point.id ? (x->point.id < y->point.id ? -1 : 1)
+                                      : (x->metric > y->metric) - (x->metric < y->metric);
+}
+
+static int put_together(const loose_vec *values, struct cmd_run_set *set)
+{
+    struct cmd_run_fact *run = NULL;
+    for (size_t i = 0; i < values->len; i++) {
+        const struct loose *v = &values->data[i];
+        if (!run || run->id != v->point.id) {
+            if (set->runs.len >= CMD_RUN_SET_MAX)
+                return E_LIMIT;
+            run = vec_push(&set->runs);
+            if (!run || !(run->value = malloc((set->metrics + 1) * sizeof *run->value)))
+                return E_NOMEM;
+            run->id = v->point.id;
+            run->started_us = v->point.started_us;
+            for (size_t m = 0; m < set->metrics; m++)
+                run->value[m] = NAN;
+        }
+        run->value[v->metric] = v->point.value;
+    }
+    return 0;
+}
+
+/* Series by series: the store has an index for that. A run may lack some of the metrics. */
+static int load_light(struct history_store *store, const struct history_filter *filter,
+                      struct cmd_run_set *set)
+{
+    loose_vec values = {0};
+    int r = 0;
+    for (size_t m = 0; r == 0 && m < set->metrics; m++) {
+        struct history_series series = {0};
+        r = history_store_series(store, filter, set->metric[m], &series);
+        if (r == E_NOENT)
+            r = 0;
+        for (size_t i = 0; r == 0 && i < series.points.len; i++) {
+            struct loose *v = vec_push(&values);
+            r = v ? 0 : E_NOMEM;
+            if (v)
+                *v = (struct loose){series.points.data[i], m};
+        }
+        history_series_release(&series);
+    }
+    if (r == 0 && set->metrics > 1 && values.len)
+        qsort(values.data, values.len, sizeof *values.data, by_run);
+    if (r == 0)
+        r = put_together(&values, set);
+    vec_release(&values);
+    return r;
+}
+
 int cmd_run_set_load(struct history_store *store, const struct history_filter *filter,
                      struct cmd_run_set *set)
 {
+    if (set->is_light)
+        return load_light(store, filter, set);
     return history_store_runs(store, filter, false, on_run, set);
 }
 
@@ -168,7 +234,7 @@ void cmd_run_describe(const struct cmd_run_fact *run, char *out, size_t size)
         snprintf(out, size, "run %lld, %s", (long long)run->id, when);
 }
 
-int cmd_history_failed(const char *what, int code)
+int cmd_run_failed(const char *what, int code)
 {
     if (code == E_NOENT)
         return cmd_fail(CMD_FAILED, "there is no run '%s' in the history", what);

@@ -19,7 +19,7 @@ struct cmd_run_set {
     const char *const *metric;     /* borrowed */
     size_t metrics;
     const char *label_by; /* what `label` is (cmd_run_label_check); NULL: nothing */
-    int error;
+    bool is_light;        /* only number, moment and values: quick, of any number of runs */
 };
 
 /* Adds what the filter leaves. 0 or a negative code. */
@@ -49,6 +49,6 @@ void cmd_run_describe(const struct cmd_run_fact *run, char *out, size_t size);
 void cmd_time_text(int64_t us, char *out, size_t size);
 
 /* The line for a store that cannot be read or a run that is not there, and the status. */
-int cmd_history_failed(const char *what, int code);
+int cmd_run_failed(const char *what, int code);
 
 #endif

@@ -10,6 +10,10 @@
 /* Room above and below otherwise, as a share of the range. */
 #define ROOM 0.08
 
+/* A range below this share of the values is widened: a wobble of a thousandth is not to look like a
+ * mountain. */
+#define LEAST_RANGE 0.08
+
 struct view_plot_range view_plot_range_of(const struct view_plot_panel *panel)
 {
     struct view_plot_range r = {NAN, NAN};
@@ -21,8 +25,11 @@ struct view_plot_range view_plot_range_of(const struct view_plot_panel *panel)
         }
     if (r.low >= 0 && r.low <= NEAR_ZERO * r.high) {
         r.low = 0;
-    } else if (r.low < r.high) {
-        double room = ROOM * (r.high - r.low);
+    } else if (r.low <= r.high) {
+        double room = ROOM * (r.high - r.low),
+               least = LEAST_RANGE * fmax(fabs(r.low), fabs(r.high));
+        if (r.high - r.low + 2 * room < least)
+            room = (least - (r.high - r.low)) / 2;
         r.low = r.low >= 0 ? fmax(0, r.low - room) : r.low - room;
         r.high += room;
     }
