@@ -34,6 +34,8 @@ struct analysis_blame {
     culprit_detail_vec details; /* lines and callers */
     bool is_after[ANALYSIS_CULPRIT_RUNS];
     double whole[ANALYSIS_CULPRIT_RUNS];
+    double
+        busy[ANALYSIS_CULPRIT_RUNS]; /* looks that came too late, as a share: others had the CPUs */
     uint32_t runs;
 };
 
@@ -133,6 +135,40 @@ static int map_codes(struct analysis_blame *b, const struct profile_tables *t, u
     return r;
 }
 
+/* --- how much a sample is worth --- */
+
+struct evenness {
+    const struct analysis_metric *metric;
+    double sum, squares, samples;
+};
+
+static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
+{
+    struct evenness *e = ctx;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t weight;
+        if (!samples[i].count || !e->metric->weigh_sample(&samples[i], &weight))
+            continue;
+        e->sum += (double)weight;
+        e->squares += (double)weight * (double)weight / (double)samples[i].count;
+        e->samples += (double)samples[i].count;
+    }
+    return 0;
+}
+
+/* On a busy machine looks come late, and some samples stand for a hundred times the time of others:
+ * then they tell less than their number says. The factor by which, 1 for even ones. */
+static double worth_of_samples(const struct analysis_weights *w)
+{
+    struct evenness e = {.metric = w->metric};
+    if (!w->metric->weigh_sample || w->exact)
+        return 1;
+    int r = profile_each_sample(w->profile, on_samples, &e, NULL);
+    if (r < 0 || e.squares <= 0 || e.samples <= 0)
+        return 1;
+    return fmin(1, e.sum * e.sum / e.squares / e.samples);
+}
+
 static int add_entries(struct analysis_blame *b, const struct analysis_weights *w,
                        const uint32_t *function)
 {
@@ -140,12 +176,13 @@ static int add_entries(struct analysis_blame *b, const struct analysis_weights *
     _cleanup_free_ struct stats_blame_cell *cell = calloc(b->functions.len + 1, sizeof *cell);
     if (!cell)
         return E_NOMEM;
+    double worth = worth_of_samples(w);
     for (size_t n = 1; n < t->node_count; n++) {
         if (!w->node[n].weight)
             continue;
         struct stats_blame_cell *c = &cell[function[t->node_code[n]]];
         c->weight += (double)w->node[n].weight * w->metric->scale;
-        c->samples += w->exact ? INFINITY : (double)w->node[n].samples;
+        c->samples += w->exact ? INFINITY : worth * (double)w->node[n].samples;
     }
     for (uint32_t f = 0; f < b->functions.len; f++) {
         if (cell[f].weight <= 0)
@@ -177,6 +214,9 @@ int analysis_blame_add(struct analysis_blame *b, bool is_after,
     b->metric = weights->metric;
     b->is_after[b->runs] = is_after;
     b->whole[b->runs] = (double)weights->total.weight * weights->metric->scale;
+    double due = (double)t->stats.value[RECORD_STAT_TICKS_REQUESTED];
+    double missed = (double)t->stats.value[RECORD_STAT_TICKS_MISSED];
+    b->busy[b->runs] = due > 0 ? fmin(missed / due, 1) : 0;
     b->runs++;
     return 0;
 }
@@ -204,6 +244,9 @@ static struct order sort_runs(const struct analysis_blame *b)
 static int judge(const struct analysis_blame *b, const struct order *o,
                  struct stats_blame_part **ret)
 {
+    double busy[ANALYSIS_CULPRIT_RUNS];
+    for (uint32_t i = 0; i < b->runs; i++)
+        busy[o->place[i]] = b->busy[i];
     struct stats_blame_part *part = malloc((b->functions.len + 1) * sizeof *part);
     _cleanup_free_ struct stats_blame_cell *cell =
         calloc(b->functions.len * b->runs + 1, sizeof *cell);
@@ -218,6 +261,7 @@ static int judge(const struct analysis_blame *b, const struct order *o,
             .parts = b->functions.len,
             .before_count = o->before,
             .after_count = o->after,
+            .busy = busy,
             .alpha = STATS_BLAME_ALPHA,
             .least = STATS_BLAME_LEAST,
         };

@@ -6,6 +6,7 @@
  * first: most parts agree on how fast a run was, by their median, and who disagrees is the one that
  * is looked for. The rest is estimated from the runs of each side, mixed with what programs are
  * known to do; of one run on each side only the latter is left, so that pairs need larger changes.
+ * Runs on a busy machine prove less: a neighbour's burst hits whatever runs at the moment.
  *
  * A part is blamed if its change is beyond that (Student's t, corrected for the number of parts that
  * could have been blamed) and large enough to matter. */
@@ -26,6 +27,8 @@ struct stats_blame_cell {
 struct stats_blame_input {
     const struct stats_blame_cell *cell; /* part after part, in each the runs: before, then after */
     size_t parts, before_count, after_count; /* at least one run on each side */
+    const double
+        *busy; /* of each run: the share of the machine that others took, 0–1; NULL: none */
     double alpha, least;
 };
 

@@ -74,7 +74,7 @@ static struct outcome try_many(uint64_t seed, size_t before, size_t after, doubl
         for (size_t i = 0; i < runs; i++)
             simulate(i < before ? &old : &young, &random, samples, i, runs, cell);
         struct stats_blame_input in = {
-            cell, PARTS, before, after, STATS_BLAME_ALPHA, STATS_BLAME_LEAST};
+            cell, PARTS, before, after, NULL, STATS_BLAME_ALPHA, STATS_BLAME_LEAST};
         assert_int_equal(stats_blame_find(&in, part), 0);
         o.any += part[0].is_blamed;
         o.first += part[0].is_blamed && part[0].part == culprit && part[0].change > 0;
@@ -109,7 +109,7 @@ static void test_odd_inputs(void **state ATTR_UNUSED)
 {
     struct stats_blame_cell cell[4] = {{1, 1000}, {2, 2000}, {0, 0}, {0, 0}};
     struct stats_blame_part part[2];
-    struct stats_blame_input in = {cell, 2, 1, 1, STATS_BLAME_ALPHA, STATS_BLAME_LEAST};
+    struct stats_blame_input in = {cell, 2, 1, 1, NULL, STATS_BLAME_ALPHA, STATS_BLAME_LEAST};
     assert_int_equal(stats_blame_find(&in, part), 0);
     assert_true(part[0].part == 0 && part[0].is_blamed && part[0].change == 1);
     assert_false(part[1].is_blamed);
@@ -119,7 +119,7 @@ static void test_odd_inputs(void **state ATTR_UNUSED)
     assert_int_equal(stats_blame_find(&in, part), E_INVALID);
     /* what was counted has no error of sampling */
     cell[0].samples = cell[1].samples = INFINITY;
-    in = (struct stats_blame_input){cell, 2, 1, 1, STATS_BLAME_ALPHA, STATS_BLAME_LEAST};
+    in = (struct stats_blame_input){cell, 2, 1, 1, NULL, STATS_BLAME_ALPHA, STATS_BLAME_LEAST};
     assert_int_equal(stats_blame_find(&in, part), 0);
     assert_true(part[0].is_blamed && isfinite(part[0].p));
 }
