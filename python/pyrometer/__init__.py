@@ -9,6 +9,9 @@
     last = pyrometer.load("@")                      # or a file, or a run's id
     pyrometer.active()                              # is this code being recorded?
 
+    pyrometer.metric("rows", 1000)                  # kept with this run in the history
+    pyrometer.history.open().extract("python app.py", "peak_memory")
+
     pyrometer.mark("ready")                         # on the timeline of `pyrometer run --trace`
     pyrometer.counter("queue", 12)
     with pyrometer.span("load"):
@@ -23,21 +26,30 @@ import os
 
 __version__ = "0.1.0"  # meson.build has it too; a test compares
 
-__all__ = ["PyrometerError", "Recording", "Report", "Row", "Run", "active", "counter", "load", "mark", "run", "span"]
+__all__ = ["PyrometerError", "Recording", "Report", "Row", "Run", "active", "counter", "data", "history", "load", "mark",
+           "metric", "run", "span"]
 
 from ._marks import counter, mark, span  # noqa: E402  small, and wanted without a detour
 
 TYPE_CHECKING = False  # typing's own would cost its import
 if TYPE_CHECKING:
     from ._api import Recording, Report, Row, Run, load, run
+    from . import data, history
     from ._binary import PyrometerError
+    from ._metric import metric
 else:
 
     def __getattr__(name):
         if name not in __all__:
             raise AttributeError("module %r has no attribute %r" % (__name__, name))
+        if name in ("data", "history"):
+            from importlib import import_module
+
+            return import_module("." + name, __name__)
         if name == "PyrometerError":
             from . import _binary as home
+        elif name == "metric":
+            from . import _metric as home
         else:
             from . import _api as home
         value = globals()[name] = getattr(home, name)

@@ -37,8 +37,8 @@ def _refusal(stderr: str, status: int) -> PyrometerError:
     return PyrometerError(text[len("pyrometer: "):] if text.startswith("pyrometer: ") else text, status)
 
 
-def _ask(words: Sequence[Text]) -> Dict[str, Any]:
-    """Runs the binary and reads the one JSON object it prints."""
+def _ask_anything(words: Sequence[Text]) -> Any:
+    """Runs the binary and reads the JSON it prints."""
     binary = find()
     try:
         done = subprocess.run([binary, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -47,11 +47,16 @@ def _ask(words: Sequence[Text]) -> Dict[str, Any]:
     if done.returncode != 0:
         raise _refusal(done.stderr.decode("utf-8", "replace"), done.returncode)
     try:
-        answer = json.loads(done.stdout.decode("utf-8", "replace"))
+        return json.loads(done.stdout.decode("utf-8", "replace"))
     except ValueError as error:
         raise PyrometerError("%s printed something else than JSON: %s" % (binary, error)) from error
+
+
+def _ask(words: Sequence[Text]) -> Dict[str, Any]:
+    """The same for the commands that print one object."""
+    answer = _ask_anything(words)
     if not isinstance(answer, dict):
-        raise PyrometerError("%s printed something else than a JSON object" % binary)
+        raise PyrometerError("%s printed something else than a JSON object" % find())
     return answer
 
 

@@ -12,8 +12,14 @@
 #include "base/err.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+
+enum {
+    LOG_BYTES = 1 << 20,  /* above that the log is carried over */
+    LOG_PAGES_MAX = 8000, /* one writer of very many runs */
+};
 
 static const char *const steps[HISTORY_SCHEMA] = {
     /* 0 -> 1 */
@@ -190,6 +196,20 @@ static int use_log(sqlite3 *db)
     return is_log ? 0 : sqlite_exec(db, "PRAGMA journal_mode=WAL");
 }
 
+/* The log is carried into the database when it has grown, and that is done here, for a store is opened
+ * while the command runs; not at the end of every run, when somebody waits for it. So the log stays
+ * beside the database. */
+static void tend_log(sqlite3 *db, const char *path)
+{
+    char log[4200];
+    struct stat st;
+    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_wal_autocheckpoint(db, LOG_PAGES_MAX);
+    if (snprintf(log, sizeof log, "%s-wal", path) < (int)sizeof log && stat(log, &st) == 0 &&
+        st.st_size > LOG_BYTES)
+        sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+}
+
 static int prepare_file(sqlite3 *db, enum history_access access)
 {
     int64_t version;
@@ -222,6 +242,8 @@ static int open_once(const char *path, enum history_access access, bool immutabl
         rc = err_from_errno(sqlite3_system_errno(db));
     if (rc == 0)
         rc = prepare_file(db, access);
+    if (rc == 0 && access == HISTORY_WRITE)
+        tend_log(db, path);
     if (rc < 0)
         sqlite3_close(db);
     else
@@ -240,6 +262,15 @@ static int open_patiently(const char *path, enum history_access access, sqlite3 
     return rc;
 }
 
+/* SQLite takes a file that is too short for one of its own as empty, and would write over it. */
+static bool is_foreign(const char *path, const struct stat *st)
+{
+    char head[16] = "";
+    _cleanup_close_ int fd = st->st_size ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    return fd >= 0 && (read(fd, head, sizeof head) != (ssize_t)sizeof head ||
+                       memcmp(head, "SQLite format 3", sizeof head) != 0);
+}
+
 static int open_store(const char *path, enum history_access access, void **ret)
 {
     struct stat st;
@@ -248,6 +279,8 @@ static int open_store(const char *path, enum history_access access, void **ret)
         return E_ISDIR;
     if (!exists && access == HISTORY_READ)
         return err_from_errno(errno);
+    if (exists && (!S_ISREG(st.st_mode) || is_foreign(path, &st)))
+        return E_HISTORY;
     struct sqlite_store *s = calloc(1, sizeof *s);
     if (!s)
         return E_NOMEM;

@@ -130,7 +130,8 @@ static int start_process(struct relay *r, const char *git_folder)
     prctl(PR_SET_CHILD_SUBREAPER, 0);
     pid_t pid = fork();
     if (pid == 0) {
-        if (fork() == 0) {
+        pid_t second = fork();
+        if (second == 0) {
             struct relay_job job = {
                 .shared = r->shared, .keep = r->keep, .bell = bell[0], .git_folder = git_folder};
             for (int i = 0; i < RELAY_STREAMS; i++) {
@@ -139,15 +140,16 @@ static int start_process(struct relay *r, const char *git_folder)
             }
             relay_process(&job);
         }
-        _exit(0);
+        _exit(second < 0);
     }
+    int status = -1;
     close(bell[0]);
-    if (pid < 0) {
-        close(bell[1]);
-        return err_from_errno(errno);
-    }
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
+    if (status != 0) { /* no process to be had: the program's streams are left alone */
+        close(bell[1]);
+        return E_SYSTEM;
+    }
     r->bell = bell[1];
     for (int i = 0; i < RELAY_STREAMS; i++)
         close_fd(&r->ours[i]);

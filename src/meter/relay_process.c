@@ -237,6 +237,11 @@ static int move_fd(int fd, int to)
 static void let_go(struct state *s)
 {
     const struct relay_job *job = s->job;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) { /* the program's may be tight; it is not ours */
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
     /* the ends may lie where others are to go: first out of the way */
     int from[RELAY_STREAMS];
     int bell = fcntl(job->bell, F_DUPFD_CLOEXEC, 64);
