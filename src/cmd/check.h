@@ -36,4 +36,8 @@ int cmd_check_make(struct history_store *store, const struct cmd_check_request *
                    struct cmd_check *ret);
 void cmd_check_release(struct cmd_check *c);
 
+/* The same for `run`, by what the project's settings say: only whether it is a regression. 0, or the
+ * status after a line. */
+int cmd_check_quietly(const char *db, const char *run, bool *ret_is_regression);
+
 #endif

@@ -85,13 +85,10 @@ static int understand(const struct cmd_history_options *o, struct cmd_settings *
     return status;
 }
 
-static int check(const struct cmd_history_options *o, const struct cmd_settings *settings,
-                 struct history_store *store, const char *key)
+static struct cmd_check_request make_request(const struct cmd_history_options *o,
+                                             const struct cmd_settings *settings, const char *key)
 {
-    struct cmd_check *c = calloc(1, sizeof *c);
-    if (!c)
-        return cmd_fail(CMD_FAILED, "out of memory");
-    struct cmd_check_request request = {
+    return (struct cmd_check_request){
         .key = key,
         .run = o->check.run,
         .baseline = o->check.baseline ? o->check.baseline : settings->baseline,
@@ -100,6 +97,15 @@ static int check(const struct cmd_history_options *o, const struct cmd_settings 
                                  : CMD_CHECK_LAST,
         .settings = settings,
     };
+}
+
+static int check(const struct cmd_history_options *o, const struct cmd_settings *settings,
+                 struct history_store *store, const char *key)
+{
+    struct cmd_check *c = calloc(1, sizeof *c);
+    if (!c)
+        return cmd_fail(CMD_FAILED, "out of memory");
+    struct cmd_check_request request = make_request(o, settings, key);
     int status = cmd_check_make(store, &request, c);
     if (!status) {
         enum view_check_form form = o->check.markdown ? VIEW_CHECK_MARKDOWN
@@ -132,6 +138,30 @@ int cmd_history_check(const struct cmd_history_options *o, int count, char **arg
         status = cmd_fail(CMD_FAILED, "out of memory");
     if (!status)
         status = check(o, &settings, store, key);
+    history_store_close(store);
+    cmd_settings_release(&settings);
+    return status;
+}
+
+int cmd_check_quietly(const char *db, const char *run, bool *ret_is_regression)
+{
+    struct cmd_history_options o = {.db = db, .check = {.run = run}};
+    struct cmd_settings settings = {0};
+    struct history_store *store = NULL;
+    _cleanup_free_ char *path = NULL;
+    struct cmd_check *c = calloc(1, sizeof *c);
+    int status = c ? understand(&o, &settings) : cmd_fail(CMD_FAILED, "out of memory");
+    if (!status)
+        status = cmd_history_open(&o, HISTORY_READ, &path, &store);
+    if (!status) {
+        struct cmd_check_request request = make_request(&o, &settings, NULL);
+        status = cmd_check_make(store, &request, c);
+    }
+    if (!status) {
+        *ret_is_regression = c->view.is_regression;
+        cmd_check_release(c);
+    }
+    free(c);
     history_store_close(store);
     cmd_settings_release(&settings);
     return status;
