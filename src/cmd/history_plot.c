@@ -439,7 +439,8 @@ int cmd_history_plot(const struct cmd_history_options *o, int count, char **argv
                                              o->plot.group_by, VIEW_PLOT_POINTS)
                                   : cmd_fail(CMD_FAILED, "cannot make the plot: %s", err_text(r));
         else if (!p->runs)
-            status = cmd_fail(CMD_FAILED, "no such runs in the history %s", path);
+            status = cmd_fail(CMD_FAILED, "no runs with the metric '%s' in the history %s",
+                              p->metric[0], path);
     }
     if (!status)
         status = make_curves(p);
