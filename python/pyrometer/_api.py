@@ -37,8 +37,8 @@ def _refusal(stderr: str, status: int) -> PyrometerError:
     return PyrometerError(text[len("pyrometer: "):] if text.startswith("pyrometer: ") else text, status)
 
 
-def _ask_anything(words: Sequence[Text]) -> Any:
-    """Runs the binary and reads the JSON it prints."""
+def _ask_text(words: Sequence[Text]) -> str:
+    """Runs the binary; what it prints."""
     binary = find()
     try:
         done = subprocess.run([binary, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -46,10 +46,16 @@ def _ask_anything(words: Sequence[Text]) -> Any:
         raise PyrometerError("cannot run %s: %s" % (binary, error.strerror)) from error
     if done.returncode != 0:
         raise _refusal(done.stderr.decode("utf-8", "replace"), done.returncode)
+    return done.stdout.decode("utf-8", "replace")
+
+
+def _ask_anything(words: Sequence[Text]) -> Any:
+    """Runs the binary and reads the JSON it prints."""
+    text = _ask_text(words)
     try:
-        return json.loads(done.stdout.decode("utf-8", "replace"))
+        return json.loads(text)
     except ValueError as error:
-        raise PyrometerError("%s printed something else than JSON: %s" % (binary, error)) from error
+        raise PyrometerError("%s printed something else than JSON: %s" % (find(), error)) from error
 
 
 def _ask(words: Sequence[Text]) -> Dict[str, Any]:

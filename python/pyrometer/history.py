@@ -8,18 +8,36 @@
 A run is a dict, as `pyrometer history --json` prints it (docs/json.md).
 """
 
+import csv
+import io
 import os
 from typing import Any, Dict, Iterator, List, Optional, Union
 
-from ._api import _ask_anything
+from ._api import _ask_anything, _ask_text
 from ._binary import PyrometerError
 
 __all__ = ["History", "open"]
 
 _ALIASES = {"peak_memory": "max_res_set_sz_kb"}
+# columns of the table that are no metrics
+_TEXTS = {"id", "uid", "started", "command", "key", "python_version", "git_commit", "git_branch", "git_dirty", "group", "warmup", "tags"}
 
 Path = Union[None, str, "os.PathLike[str]"]
 Run = Dict[str, Any]
+
+
+def _filters(last: Optional[int], since: Optional[str], tag: Optional[str]) -> List[str]:
+    words = ["--last=%d" % last] if last is not None else []
+    words += ["--since=" + since] if since is not None else []
+    words += ["--tag=" + tag] if tag is not None else []
+    return words
+
+
+def _number(text: str) -> Optional[float]:
+    """Whole numbers are whole."""
+    if not text:
+        return None
+    return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
 class History:
@@ -33,31 +51,34 @@ class History:
     def __repr__(self) -> str:
         return "<History %s>" % (self.path or "of this folder")
 
-    def _ask(self, *words: str) -> Any:
+    def _words(self, how: str, *words: str) -> List[str]:
         where = [] if self.path is None else ["--db=" + self.path]
-        return _ask_anything(["history", "--json", *where, *words])
+        return ["history", how, *where, *words]
 
     def commands(self) -> List[Dict[str, Any]]:
         """Every command with the number of its runs (`command`, `key`, `runs`, `first`, `last`), the last one run first."""
-        commands: List[Dict[str, Any]] = self._ask()["commands"]
+        commands: List[Dict[str, Any]] = _ask_anything(self._words("--json"))["commands"]
         return commands
 
     def find(self, command: str, last: Optional[int] = None, since: Optional[str] = None, tag: Optional[str] = None) -> List[Run]:
         """The runs of a command as it was typed, oldest first."""
-        words = ["--last=%d" % last] if last is not None else []
-        words += ["--since=" + since] if since is not None else []
-        words += ["--tag=" + tag] if tag is not None else []
-        runs: List[Run] = self._ask(*words, "--", command)
+        runs: List[Run] = _ask_anything(self._words("--json", *_filters(last, since, tag), "--", command))
         return runs
 
-    def extract(self, command: str, metric: str, **filters: Any) -> List[Optional[float]]:
+    def extract(
+        self, command: str, metric: str, last: Optional[int] = None, since: Optional[str] = None, tag: Optional[str] = None
+    ) -> List[Optional[float]]:
         """One metric over the runs of a command, oldest first; None where it is not known."""
         name = _ALIASES.get(metric, metric)
-        runs = self.find(command, **filters)
-        found = [run[name] if name in run and not isinstance(run[name], (dict, list, str)) else run["metrics"].get(name) for run in runs]
-        if runs and all(v is None for v in found) and not any(name in run or name in run["metrics"] for run in runs):
+        # the table has all the numbers, and nothing of what the runs printed
+        rows = csv.reader(io.StringIO(_ask_text(self._words("--csv", *_filters(last, since, tag), "--", command)), newline=""))
+        heading, values = next(rows), list(rows)
+        if not values:
+            return []
+        if name not in heading or name in _TEXTS:
             raise KeyError(metric)
-        return found
+        at = heading.index(name)
+        return [_number(row[at]) for row in values]
 
     def runs(self) -> Iterator[Run]:
         """Every run of every command."""

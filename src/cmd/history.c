@@ -264,6 +264,9 @@ int cmd_history_show(const struct cmd_history_options *o, int count, char **argv
 {
     if (count > 1)
         return cmd_fail(CMD_USAGE, "history show takes one run");
+    if (o->csv)
+        return cmd_fail(CMD_USAGE,
+                        "history show has no --csv: a run is no table; --json has all of it");
     char *path = NULL;
     struct history_store *s = NULL;
     int64_t id;

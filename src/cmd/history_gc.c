@@ -1,8 +1,10 @@
 /* pyrometer history rm and gc: removing runs, and the recordings that belong to them. */
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "cmd/history.h"
 #include "view/history.h"
+#include "view/text.h"
 #include "view/units.h"
 
 #include <errno.h>
@@ -141,6 +143,17 @@ static size_t choose(const candidate_vec *list, int64_t before_us, uint64_t max_
     return n;
 }
 
+static void say_what(const struct candidate *c)
+{
+    struct buf path;
+    buf_init(&path, 1 << 16);
+    if (c->profile)
+        view_text_escape(&path, c->profile, strlen(c->profile));
+    printf("would remove run %lld of %s%s%s\n", (long long)c->id,
+           view_history_local(c->started_us).text, path.len ? " and " : "", buf_cstr(&path));
+    buf_release(&path);
+}
+
 static int collect_garbage(const struct cmd_history_options *o, struct history_store *s,
                            const char *path, int64_t before_us, uint64_t max_size)
 {
@@ -156,9 +169,7 @@ static int collect_garbage(const struct cmd_history_options *o, struct history_s
     for (size_t i = 0; rc == 0 && i < n; i++) {
         const struct candidate *c = &g.list.data[i];
         if (o->dry_run)
-            printf("would remove run %lld of %s%s%s\n", (long long)c->id,
-                   view_history_local(c->started_us).text, c->profile ? " and " : "",
-                   c->profile ? c->profile : "");
+            say_what(c);
         else
             rc = remove_one(s, c, o->keep_profiles);
     }

@@ -289,23 +289,30 @@ static void show_facts(const struct history_run *run, enum history_fact_kind kin
 
 static void show_metrics(const struct history_run *run, FILE *out)
 {
+    struct buf name;
+    buf_init(&name, 8 * HISTORY_MAX_NAME);
     fputs("\nmetrics\n", out);
     for (size_t i = 0; i < run->metrics.len; i++) {
         const struct history_metric *m = &run->metrics.data[i];
+        buf_clear(&name);
+        view_text_escape(&name, m->name, strlen(m->name));
         if (isnan(m->value))
-            fprintf(out, "  %-40s unknown\n", m->name);
+            fprintf(out, "  %-40s unknown\n", buf_cstr(&name));
         else
-            fprintf(out, "  %-40s %.15g\n", m->name, m->value);
+            fprintf(out, "  %-40s %.15g\n", buf_cstr(&name), m->value);
     }
+    buf_release(&name);
 }
 
 /* The beginning, harmless; lines stay lines. */
 static void show_output(const struct history_output *o, FILE *out)
 {
-    fprintf(out, "\n%s, %s%s\n", o->name, view_units_bytes((double)o->total).text,
-            o->total > o->len ? " (its beginning and end are kept)" : "");
     struct buf b;
     buf_init(&b, 1 << 20);
+    view_text_escape(&b, o->name, strlen(o->name));
+    fprintf(out, "\n%s, %s%s\n", buf_cstr(&b), view_units_bytes((double)o->total).text,
+            o->total > o->len ? " (its beginning and end are kept)" : "");
+    buf_clear(&b);
     size_t shown = min_u64(o->len, SHOWN_OUTPUT);
     const char *at = (const char *)o->bytes, *end = at + shown;
     while (at < end) {
