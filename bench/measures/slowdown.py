@@ -1,9 +1,15 @@
 """How much slower a CPU-bound program runs while it is sampled.
 
 Runs of one program differ by more than what is to be measured, so one run is cut into windows: the target
-counts its rounds per 20 ms all the time, and the profilers come and go in turns, each with a pause before
-and after it. A contestant's slowdown in one turn is the median speed in the two pauses over the median
-speed while it was there; its figure is the median over the turns. The control is a process that sleeps.
+counts its rounds per 20 ms all the time.
+
+Ours are there all the time, but stopped (SIGSTOP) and continued five times a second, which a profiler that
+only reads does not mind: the slowdown is the median over hundreds of pairs of neighbouring phases, near
+enough to each other that the machine's own moods cancel. The control, a process that sleeps, is treated the same.
+
+The peers may have the target stopped when they are stopped themselves. They come and go in turns, each with a
+pause before and after it: a slowdown in one turn is the median speed in the two pauses over the median
+speed while it was there; the figure is the median over the turns, and much rougher.
 The same per second of the target's CPU time is shown beside it: other programs on the machine hardly disturb
 that one, but it does not see a target that was stopped or had to wait.
 
@@ -12,24 +18,28 @@ turns with bare ones, timed by the program itself.
 """
 import json
 import math
+import signal
+import subprocess
 import time
 
-from common import Target, median, run, say, table, target_program
+from common import Failed, Target, median, pin, run, say, table, target_program
 from ours import Pyrometer
 
 LIMITS = {1000: 1.01, 10000: 1.05}
-FIGURES = ("slowdown", "lowest", "highest", "by_cpu_time")
+FIGURES = ("slowdown", "error", "lower", "upper", "by_cpu_time")
 WARM_UP = 1.0
 WINDOW = 0.02  # as in targets/spin.py
 LATE = 2.0  # seconds after which a profiler that has fallen behind is interrupted
+PHASE = 0.1  # seconds that a profiler of ours is stopped, and runs
 EDGE = 0.06  # seconds at each end of a phase that count for neither side: three windows
 
 SCENES = [("alone", []), ("200 native threads", ["native", "200"]), ("200 Python threads", ["python", "200"])]
 
 
 class Contestant:
-    def __init__(self, label, peer, hz):
+    def __init__(self, label, peer, hz, blinks=False):
         self.label, self.peer, self.hz = label, peer, hz
+        self.blinks = blinks  # it may be stopped and continued
         self.phases = []  # (its start, when it samples, its end)
 
     def command(self, bench, pid, seconds):
@@ -41,8 +51,8 @@ class Contestant:
 def contestants(bench, python, scene):
     """Ours at both rates, and who else can attach to a target of that version, at 1 kHz."""
     ours = Pyrometer(bench)
-    found = [Contestant("control (sleep)", None, 0)]
-    found += [Contestant("pyrometer %d kHz" % (hz // 1000), ours, hz) for hz in LIMITS]
+    found = [Contestant("control (sleep)", None, 0, blinks=True)]
+    found += [Contestant("pyrometer %d kHz" % (hz // 1000), ours, hz, blinks=True) for hz in LIMITS]
     for peer in bench.peer_list(attaches=True):
         if peer.target_python() is not python:
             continue
@@ -52,11 +62,45 @@ def contestants(bench, python, scene):
     return found
 
 
+def blink(bench, target, c, seconds):
+    """One turn of a contestant that may be stopped: it notes the phases in which it ran."""
+    child = subprocess.Popen(c.command(bench, target.pid, seconds + 1), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, preexec_fn=pin(bench.sampler_cpu))
+    time.sleep(c.peer.settle if c.peer else EDGE)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        child.send_signal(signal.SIGSTOP)
+        time.sleep(PHASE)
+        begin = time.monotonic()
+        child.send_signal(signal.SIGCONT)
+        time.sleep(PHASE)
+        c.phases.append((begin, time.monotonic()))
+    if child.wait():
+        raise Failed("status %d of %s" % (child.returncode, c.label))
+
+
+def blink_ratios(windows, contestant, column):
+    """The slowdown in each phase: the speed in the two stopped ones around it over that in it."""
+    def speed(begin, end):
+        inside = [w[column] for w in windows if begin + WINDOW <= w[0] and w[0] + 2 * WINDOW <= end]
+        return sum(inside) / len(inside) if inside else None
+
+    found = []
+    for begin, end in contestant.phases:
+        on, before, after = speed(begin, end), speed(begin - PHASE, begin), speed(end, end + PHASE)
+        if on and before and after:
+            found.append((before + after) / 2 / on)
+    return sorted(found)
+
+
 def take_turns(bench, target, turn, seconds, rounds):
     for n in range(rounds):
         # another order each round, so that no one always follows the same neighbour
         for c in turn[n % len(turn):] + turn[:n % len(turn)]:
             time.sleep(seconds)
+            if c.blinks:
+                blink(bench, target, c, 5 * seconds)
+                continue
             settle = c.peer.settle if c.peer else EDGE
             limit = math.ceil(seconds + settle) + LATE
             done = run(c.command(bench, target.pid, seconds + settle), cpu=bench.sampler_cpu, limit=limit)
@@ -68,6 +112,9 @@ def take_turns(bench, target, turn, seconds, rounds):
 
 def ratios(windows, contestant, seconds, column):
     """The slowdown of each of its turns, by wall time (column 1) or CPU time (column 2)."""
+    if contestant.blinks:
+        return blink_ratios(windows, contestant, column)
+
     def speeds(begin, end):
         return [w[column] for w in windows if begin + EDGE <= w[0] and w[0] + WINDOW <= end - EDGE]
 
@@ -78,6 +125,17 @@ def ratios(windows, contestant, seconds, column):
         if on and off:
             found.append(median(off) / median(on))
     return sorted(found)
+
+
+def quantile(values, q):
+    return values[min(len(values) - 1, int(q * len(values)))] if values else None
+
+
+def error(values):
+    """Of the median: its standard error, from the middle half of the values."""
+    if len(values) < 4:
+        return None
+    return 1.2533 * (quantile(values, 0.75) - quantile(values, 0.25)) / 1.349 / math.sqrt(len(values))
 
 
 def scene(bench, python, name, arguments, seconds, rounds):
@@ -91,7 +149,7 @@ def scene(bench, python, name, arguments, seconds, rounds):
     for c in turn:
         values = ratios(windows, c, seconds, 1)
         rows.append({"scene": name, "python": python.name, "contestant": c.label, "slowdown": median(values),
-                     "lowest": values[0] if values else None, "highest": values[-1] if values else None,
+                     "lower": quantile(values, 0.25), "upper": quantile(values, 0.75), "error": error(values),
                      "by_cpu_time": median(ratios(windows, c, seconds, 2)), "turns": len(values)})
     return rows
 
@@ -103,7 +161,7 @@ def judge(bench, rows):
             if r["contestant"] == "pyrometer %d kHz" % (hz // 1000):
                 beside = control[r["scene"], r["python"]]
                 noisy = " (too noisy to tell)" if abs(beside - 1) > limit - 1 else ""
-                note = "control %.3f%s; by CPU time %.3f" % (beside, noisy, r["by_cpu_time"])
+                note = "±%.3f; control %.3f%s; by CPU time %.3f" % (r["error"] or 0, beside, noisy, r["by_cpu_time"])
                 bench.at_most("slowdown", "%d kHz, %s, %s" % (hz // 1000, r["scene"], r["python"]), r["slowdown"], limit, note)
 
 
@@ -124,7 +182,7 @@ def whole_runs(bench, rounds):
 
 
 def measure(bench):
-    seconds, rounds = bench.scale(0.5, 1.0), bench.scale(3, 15)
+    seconds, rounds = bench.scale(0.5, 1.0), bench.scale(3, 8)
     rows = []
     for name, arguments in SCENES:
         say("slowdown: %s …" % name)
@@ -133,7 +191,7 @@ def measure(bench):
         say("slowdown: on %s …" % python.name)
         rows += scene(bench, python, "alone", [], seconds, rounds)
     table("slowdown by on/off windows (median of turns; 1 = none)",
-          ["contestant", "scene", "python", "slowdown", "lowest", "highest", "by CPU time"],
+          ["contestant", "scene", "python", "slowdown", "±", "lower quartile", "upper", "by CPU time"],
           [[r["contestant"], r["scene"], r["python"]] + ["%.3f" % r[k] if r[k] else "?" for k in FIGURES]
            for r in rows])
     judge(bench, rows)

@@ -1,14 +1,14 @@
 #include "agent/calibrate.h"
 
 #include "agent/guest.h"
+#include "agent/pace.h"
 #include "agent/pyver.h"
 
 #include <stdlib.h>
 
 enum {
-    CALLS = 200, /* in one round; as many as the program below says */
-    ROUNDS = 9,
-    SCALE = 1024, /* of the numbers in ring_calibration */
+    CALLS = 100, /* in one round; as many as the program below says */
+    ROUNDS = 21,
     FILE_INPUT = 257,
 };
 
@@ -18,16 +18,20 @@ static const char PROGRAM[] = "def empty():\n"
                               "    for _ in numbers: f()\n"
                               "def c(numbers, f):\n"
                               "    for _ in numbers: f(numbers)\n"
-                              "numbers = range(200)\n"
-                              "f = len\n";
+                              "def c_type(numbers, f):\n"
+                              "    for i in numbers: f(i)\n"
+                              "numbers = range(100)\n"
+                              "f = len\n"
+                              "kind = range\n";
 
-/* Ticks for one call, of the rounds' middle, and half of what the middle half of them spread over. */
+/* Ticks for one call, of the rounds' middle, and half of what the middle half of them spread over; and
+ * the pace meanwhile. */
 struct measured {
-    double call, error;
+    double call, error, pace;
 };
 
 static py_object *names; /* the program's globals; NULL: it could not be run */
-static struct measured bare_python, bare_c;
+static struct measured bare_python, bare_c, bare_aside;
 static struct ring_calibration result;
 static bool has_result;
 
@@ -42,20 +46,23 @@ static struct measured measure(const char *loop, const char *function)
     py_object *call = py.PyDict_GetItemString(names, loop);
     py_object *f = py.PyDict_GetItemString(names, function);
     py_object *numbers = py.PyDict_GetItemString(names, "numbers");
-    uint64_t ticks[ROUNDS] = {0};
+    uint64_t ticks[ROUNDS] = {0}, pace[ROUNDS] = {0};
     for (int i = 0; call && f && numbers && i < ROUNDS; i++) {
         uint64_t begin = guest_now();
         py_object *none = py.PyObject_CallFunctionObjArgs(call, numbers, f, (py_object *)NULL);
         ticks[i] = guest_now() - begin;
+        pace[i] = pace_measure();
         if (none)
             py.Py_DecRef(none);
         else
             py.PyErr_Clear();
     }
     qsort(ticks, ROUNDS, sizeof *ticks, compare);
+    qsort(pace, ROUNDS, sizeof *pace, compare);
     enum { MIDDLE = ROUNDS / 2, LOW = ROUNDS / 4, HIGH = ROUNDS * 3 / 4 };
     return (struct measured){(double)ticks[MIDDLE] / CALLS,
-                             (double)(ticks[HIGH] - ticks[LOW]) / (2.0 * CALLS)};
+                             (double)(ticks[HIGH] - ticks[LOW]) / (2.0 * CALLS),
+                             pace[MIDDLE] ? (double)pace[MIDDLE] : 1};
 }
 
 static bool run_program(void)
@@ -87,6 +94,7 @@ void calibrate_bare(void)
             "empty"); /* the interpreter adapts its code first, as the program's will be */
     bare_python = measure("python", "empty");
     bare_c = measure("c", "f");
+    bare_aside = measure("c_type", "kind");
 }
 
 /* Mean ticks from enter to leave over what was written since `from`. */
@@ -106,7 +114,13 @@ static double mean_inside(uint64_t from, enum ring_kind enter, enum ring_kind le
 
 static uint32_t scaled(double ticks)
 {
-    return ticks <= 0 ? 0 : (uint32_t)(ticks * SCALE);
+    return ticks <= 0 ? 0 : (uint32_t)(ticks * RING_CALIBRATION_SCALE);
+}
+
+/* What was measured, as if at that pace. */
+static struct measured at_pace(struct measured m, double pace)
+{
+    return (struct measured){m.call / m.pace * pace, m.error / m.pace * pace, pace};
 }
 
 /* Splits the cost of a call's events. Of the bare call a third is taken to lie between the stamps: the
@@ -131,14 +145,18 @@ void calibrate_hooked(void)
     guest_emit_pause(RING_PAUSE_CALIBRATION);
     measure("python", "empty");
     uint64_t from = guest_me.head;
-    struct measured hooked = measure("python", "empty");
-    split(bare_python, hooked, mean_inside(from, RING_ENTER, RING_LEAVE), &result.python_inside,
-          &result.python_outside);
-    result.error = scaled(hooked.error + bare_python.error);
+    struct measured python = measure("python", "empty");
+    double pace = python.pace;
+    split(at_pace(bare_python, pace), python, mean_inside(from, RING_ENTER, RING_LEAVE),
+          &result.python_inside, &result.python_outside);
+    result.error = scaled(python.error + at_pace(bare_python, pace).error);
+    result.pace = scaled(pace);
     from = guest_me.head;
-    hooked = measure("c", "f");
-    split(bare_c, hooked, mean_inside(from, RING_C_ENTER, RING_C_LEAVE), &result.c_inside,
-          &result.c_outside);
+    struct measured c = measure("c", "f");
+    double inside = mean_inside(from, RING_C_ENTER, RING_C_LEAVE) / c.pace * pace;
+    split(at_pace(bare_c, pace), at_pace(c, pace), inside, &result.c_inside, &result.c_outside);
+    struct measured aside = at_pace(measure("c_type", "kind"), pace);
+    result.aside = scaled(aside.call - at_pace(bare_aside, pace).call);
     guest_emit_ext(RING_EXT_GO, NULL, 0);
     has_result = guest_me.ring != NULL;
     py.Py_DecRef(names);

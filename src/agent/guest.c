@@ -1,4 +1,5 @@
 #include "agent/guest.h"
+#include "agent/pace.h"
 
 #include "agent/pyver.h"
 
@@ -162,6 +163,8 @@ static void fill_header(struct ring_header *h, uint64_t now)
     atomic_store(&h->lost, 0);
     atomic_store(&h->waits, 0);
     atomic_store(&h->waited_ticks, 0);
+    atomic_store(&h->pace_ticks, 0);
+    atomic_store(&h->pace_count, 0);
     atomic_store(&h->tail, 0);
 }
 
@@ -315,6 +318,14 @@ static bool think(struct guest_thread *me, uint64_t now)
     return true;
 }
 
+static void note_pace(struct ring_header *h)
+{
+    uint64_t ticks = atomic_load_explicit(&h->pace_ticks, memory_order_relaxed) + pace_measure();
+    uint64_t count = atomic_load_explicit(&h->pace_count, memory_order_relaxed) + 1;
+    atomic_store_explicit(&h->pace_ticks, ticks, memory_order_relaxed);
+    atomic_store_explicit(&h->pace_count, count, memory_order_relaxed);
+}
+
 bool guest_slow(uint64_t now, uint32_t words, enum ring_kind kind)
 {
     struct guest_thread *me = &guest_me;
@@ -327,6 +338,7 @@ bool guest_slow(uint64_t now, uint32_t words, enum ring_kind kind)
     bool room = think(me, now) && make_room(me, words);
     if (room) {
         put_pause(me, RING_TIME, now - me->owed);
+        note_pace(me->ring);
         put_pause(me, RING_WAIT, guest_now());
         me->owed = 0;
     }

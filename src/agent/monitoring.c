@@ -68,12 +68,17 @@ static py_object *on_resume(py_object *self, py_object *const *args, size_t n, p
     return py.none;
 }
 
+/* CALL comes for every callable. Python functions tell of themselves. Types and other objects are not
+ * told, as in cProfile, but their end is counted: it comes for them too, and what both events cost
+ * must not be taken for the caller's own time. */
 static inline py_object *on_c(enum ring_kind kind, py_object *const *args)
 {
     py_object *callable = args[CALLABLE_ARG];
     void *definition = py_c_function(callable);
     if (definition)
         guest_emit(kind, codes_number(codes_mark_c(callable, definition)));
+    else if (kind != RING_C_ENTER)
+        guest_emit(RING_ASIDE, 0);
     return py.none;
 }
 

@@ -58,7 +58,8 @@ int analysis_calibration_apply(const struct analysis_calibration *c, const struc
         struct record_calls *e = &entry[i].sums;
         bool is_c = t->codes[t->node_code[e->stack]].flags & RECORD_CODE_C;
         double entered = (double)e->calls + (double)e->resumes;
-        double left = (double)e->self_ns - entered * c->inside[is_c] - owed[i];
+        double left =
+            (double)e->self_ns - entered * c->inside[is_c] - (double)e->probes_ns - owed[i];
         if (left < (double)e->self_ns) /* else there is nothing to take out */
             e->self_ns = left > 0 ? (uint64_t)(left + 0.5) : 0;
         uint32_t caller = t->node_parent[e->stack];

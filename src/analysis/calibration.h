@@ -7,7 +7,8 @@
  *     python_inside python_outside c_inside c_outside line error
  *
  * So a path's own time is what was stamped, less its calls times `inside`, less the calls of what it
- * called directly times `outside`. A resume costs what a call does. */
+ * called directly times `outside`, less what the recording says that other probes cost in it (calls
+ * of types, which have probes but are not told). A resume costs what a call does. */
 #ifndef PYROMETER_ANALYSIS_CALIBRATION_H
 #define PYROMETER_ANALYSIS_CALIBRATION_H
 

@@ -42,6 +42,7 @@ static int on_calls(void *ctx, const struct record_calls *calls)
     e->sums.resumes += calls->resumes;
     e->sums.alive_ns += calls->alive_ns;
     e->sums.self_ns += calls->self_ns;
+    e->sums.probes_ns += calls->probes_ns;
     e->raw_ns = e->sums.self_ns;
     return 0;
 }

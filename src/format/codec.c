@@ -92,6 +92,7 @@ void codec_put_calls(struct buf *b, struct codec_calls_state *state, const struc
     buf_put_varint(b, c->resumes);
     buf_put_varint(b, c->self_ns);
     buf_put_varint(b, c->alive_ns);
+    buf_put_varint(b, c->probes_ns);
     state->thread = c->thread;
     state->stack = c->stack;
 }
@@ -305,6 +306,7 @@ static int visit_calls(struct cursor *c, uint32_t n, const struct format_visitor
         call.resumes = get_varint(c);
         call.self_ns = get_varint(c);
         call.alive_ns = get_varint(c);
+        call.probes_ns = get_varint(c);
         if (c->bad || thread >= FORMAT_MAX_IDS || stack >= FORMAT_MAX_IDS)
             return E_CORRUPT;
         call.thread = state.thread = (uint32_t)thread;

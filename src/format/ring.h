@@ -32,8 +32,8 @@
 #define RING_MAGIC    0x31474e4952525950ull /* "PYRRING1" */
 
 enum {
-    RING_VERSION = 2, /* of everything in this header; both sides must agree */
-    RING_WORDS = 1 << 19,
+    RING_VERSION = 3,     /* of everything in this header; both sides must agree */
+    RING_WORDS = 1 << 17, /* 1 MiB: stays in a core's cache; a larger one costs 5 to 10 ns a word */
     RING_MAX_SLOTS = 2048, /* threads traced at a time */
     RING_HEADER_BYTES = 4096,
     RING_SLOT_BYTES = RING_HEADER_BYTES + RING_WORDS * 8,
@@ -80,6 +80,8 @@ enum ring_kind {
     RING_WAIT = 12,   /* so too, but spent waiting for the recorder: no time of the program's */
     RING_FRAME = 13, /* of the record before: which generator; value << 32 | ticks is its address */
     RING_EXT = 14,   /* value: subtype | payload words << 8; then the payload */
+    RING_ASIDE = 15, /* the running function called what is no function (a type, an object): such a
+                      * call has its probes too, and they cost time */
 };
 
 enum ring_ext {
@@ -126,12 +128,16 @@ enum ring_code_flag {
     RING_CODE_C = 8,         /* a C function */
 };
 
-/* What the guest measured of its own cost, in ticks times 1024, for one call: `inside` falls between
+enum { RING_CALIBRATION_SCALE = 1024 };
+
+/* What the guest measured of its own cost, in ticks times RING_CALIBRATION_SCALE, for one call: `inside` falls between
  * the two stamps of a call and is counted to the function, `outside` to its caller. */
 struct ring_calibration {
     uint32_t python_inside, python_outside;
     uint32_t c_inside, c_outside;
+    uint32_t aside; /* for one RING_ASIDE, all of it counted to the running function */
     uint32_t line;
+    uint32_t pace;  /* ticks of the reference work meanwhile: see ring_header.pace_ticks */
     uint32_t error; /* half of the spread of python_inside + python_outside */
 };
 
@@ -149,7 +155,9 @@ struct ring_header {
     _Atomic uint64_t lost;         /* records that were dropped */
     _Atomic uint64_t waits;        /* times it waited for room */
     _Atomic uint64_t waited_ticks; /* and how long in all */
-    uint8_t producer_reserved[32];
+    _Atomic uint64_t pace_ticks;   /* what a fixed piece of work took, summed up … */
+    _Atomic uint64_t pace_count;   /* … over so many times, spread over the records */
+    uint8_t producer_reserved[16];
     /* the consumer's line */
     _Atomic uint64_t tail;
     uint8_t consumer_reserved[56];

@@ -142,15 +142,20 @@ void sqlite_bind_opt(sqlite3_stmt *stmt, int index, const char *text)
 
 /* --- the schema --- */
 
-/* Whose file is it, and how old? */
+/* Whose file is it, and how old? All of it at one moment: another process may be making it. */
 static int read_version(sqlite3 *db, int64_t *ret)
 {
     int64_t application = 0, version = 0, tables = 0;
-    int rc = sqlite_number_of_text(db, "PRAGMA application_id", NULL, &application);
+    bool alone = sqlite3_get_autocommit(db);
+    int rc = alone ? sqlite_exec(db, "BEGIN") : 0;
+    if (rc == 0)
+        rc = sqlite_number_of_text(db, "PRAGMA application_id", NULL, &application);
     if (rc == 0)
         rc = sqlite_number_of_text(db, "PRAGMA user_version", NULL, &version);
     if (rc == 0)
         rc = sqlite_number_of_text(db, "SELECT count(*) FROM sqlite_master", NULL, &tables);
+    if (alone)
+        rc = sqlite_end(db, rc);
     if (rc < 0)
         return rc;
     if (application != HISTORY_APPLICATION_ID && (application || version || tables))

@@ -7,6 +7,7 @@
 #include "meter/counters.h"
 #include "meter/git.h"
 #include "meter/host.h"
+#include "meter/keyboard.h"
 #include "meter/python.h"
 #include "meter/relay.h"
 
@@ -127,6 +128,17 @@ static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most)
     return min_u64(max_u64(value, least), most);
 }
 
+/* We are above the program, so we may ask what it waits for; the relay may not. */
+static void watch_keyboard(struct meter *m)
+{
+    const char *terminal = m->relay ? relay_typed_at(m->relay) : NULL;
+    for (size_t i = 0; terminal && i < m->tree.list.len; i++)
+        if (!m->tree.list.data[i].gone && keyboard_is_awaited(m->tree.list.data[i].pid, terminal)) {
+            relay_hand_over(m->relay);
+            return;
+        }
+}
+
 /* Young programs are looked at often, so that short ones are seen at all. */
 static void watch_loop(struct meter *m)
 {
@@ -141,6 +153,7 @@ static void watch_loop(struct meter *m)
             tree_due =
                 now + max_u64(clamp(age / 50, 2 * NS_PER_MS, 100 * NS_PER_MS), cost * COST_SHARE);
         }
+        watch_keyboard(m);
         if (now >= python_due)
             python_due = python_look(&m->python, &m->tree, now);
         uint64_t due = min_u64(min_u64(tree_due, python_due),

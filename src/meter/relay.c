@@ -26,6 +26,9 @@ struct relay {
     int ours[RELAY_STREAMS];   /* the relay's end, until it is started; else -1 */
     int theirs[RELAY_STREAMS]; /* the program's end, until it is started; else -1 */
     bool is_pty[RELAY_STREAMS];
+    struct termios modes[RELAY_STREAMS];
+    struct winsize size[RELAY_STREAMS];
+    char terminal[32];                 /* name of the pseudo-terminal; "" none */
     int64_t file_start[RELAY_STREAMS]; /* FILE_BACK: where it began to write, */
     int64_t file_end[RELAY_STREAMS];   /* and where it ended: what follows is ours */
     size_t keep;
@@ -65,6 +68,11 @@ static int open_pty(struct relay *r, int stream)
     r->ours[stream] = ours;
     r->theirs[stream] = theirs;
     r->is_pty[stream] = true;
+    if (!r->terminal[0] && ttyname_r(theirs, r->terminal, sizeof r->terminal) != 0)
+        r->terminal[0] = '\0';
+    /* read here, not by the relay: the program may be quicker than that with changes of its own */
+    tcgetattr(ours, &r->modes[stream]);
+    ioctl(ours, TIOCGWINSZ, &r->size[stream]);
     r->kind[stream] = CHANNEL;
     return 0;
 }
@@ -137,6 +145,8 @@ static int start_process(struct relay *r, const char *git_folder)
             for (int i = 0; i < RELAY_STREAMS; i++) {
                 job.from[i] = r->kind[i] == CHANNEL ? r->ours[i] : -1;
                 job.is_pty[i] = r->is_pty[i];
+                job.modes[i] = r->modes[i];
+                job.size[i] = r->size[i];
             }
             relay_process(&job);
         }
@@ -311,6 +321,16 @@ int relay_git_dirty(const struct relay *r, uint64_t patience_ns)
         nanosleep(&nap, NULL);
     }
     return dirty;
+}
+
+const char *relay_typed_at(const struct relay *r)
+{
+    return r->terminal[0] && r->shared && atomic_load(&r->shared->typed) ? r->terminal : NULL;
+}
+
+void relay_hand_over(struct relay *r)
+{
+    atomic_store(&r->shared->wanted, 1);
 }
 
 void relay_free(struct relay *r)

@@ -45,6 +45,11 @@ bool relay_is_merged(const struct relay *r);
 /* Is the work tree changed? 1, 0, or -1: not known (yet, after waiting so long for the answer). */
 int relay_git_dirty(const struct relay *r, uint64_t patience_ns);
 
+/* The terminal of ours that the user's keystrokes may be meant for, if there are any; else NULL. keyboard.h says
+ * whether somebody waits for them; then relay_hand_over(). For one thread beside the one that made the relay. */
+const char *relay_typed_at(const struct relay *r);
+void relay_hand_over(struct relay *r);
+
 void relay_free(struct relay *r);
 
 #endif

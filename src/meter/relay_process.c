@@ -130,6 +130,11 @@ static void follow_modes(struct state *s, int stream)
     struct termios now, outer, *before = &s->modes[stream];
     if (tcgetattr(s->from[stream], &now) < 0 || !memcmp(&now, before, sizeof now))
         return;
+    /* bytes are changed once, by the outer terminal, and there that stays as it was */
+    if (now.c_oflag & OPOST) {
+        now.c_oflag &= ~(tcflag_t)OPOST;
+        tcsetattr(s->from[stream], TCSANOW, &now);
+    }
     if (tcgetattr(out_of[stream], &outer) == 0) {
         outer.c_iflag = changed(outer.c_iflag, now.c_iflag, before->c_iflag);
         outer.c_lflag = changed(outer.c_lflag, now.c_lflag, before->c_lflag);
@@ -154,13 +159,51 @@ static void follow_size(struct state *s, int stream)
     kill(0, SIGWINCH);
 }
 
+/* What the user typed goes to the inner terminal if somebody waits there. The outer one has echoed it. */
+static void hand_over(struct state *s, int stream)
+{
+    char keys[4096];
+    struct termios modes, silent;
+    ssize_t n = read(out_of[stream], keys, sizeof keys);
+    if (n <= 0 || tcgetattr(s->from[stream], &modes) < 0)
+        return;
+    bool echoes = modes.c_lflag & (ECHO | ECHONL);
+    silent = modes;
+    silent.c_lflag &= ~(tcflag_t)(ECHO | ECHONL);
+    if (echoes)
+        tcsetattr(s->from[stream], TCSANOW, &silent);
+    for (ssize_t at = 0, put;
+         at < n && (put = write(s->from[stream], keys + at, (size_t)(n - at))) > 0;)
+        at += put;
+    if (!echoes)
+        return;
+    struct timespec while_it_arrives = {0, 5 * (long)NS_PER_MS}; /* the kernel does it later */
+    nanosleep(&while_it_arrives, NULL);
+    tcsetattr(s->from[stream], TCSANOW, &modes);
+}
+
+/* Only while the program is in the foreground: what is typed is for it. */
+static void follow_keyboard(struct state *s, int stream)
+{
+    struct pollfd p = {.fd = out_of[stream], .events = POLLIN};
+    bool typed =
+        tcgetpgrp(out_of[stream]) == getpgrp() && poll(&p, 1, 0) == 1 && p.revents & POLLIN;
+    atomic_store(&s->shared->typed, typed);
+    if (atomic_exchange(&s->shared->wanted, 0) && typed)
+        hand_over(s, stream);
+}
+
 static void follow_terminal(struct state *s)
 {
+    bool first = true; /* where there are two, the user has one keyboard all the same */
     for (int i = 0; i < RELAY_STREAMS; i++) {
         if (s->from[i] < 0 || !s->job->is_pty[i])
             continue;
         follow_modes(s, i);
         follow_size(s, i);
+        if (first)
+            follow_keyboard(s, i);
+        first = false;
     }
     size_changed = 0;
 }
@@ -320,11 +363,8 @@ noreturn void relay_process(const struct relay_job *job)
     prctl(PR_SET_NAME, "pyrometer-relay");
     quiet_signals();
     let_go(&s);
-    for (int i = 0; i < RELAY_STREAMS; i++)
-        if (s.from[i] >= 0 && job->is_pty[i]) {
-            tcgetattr(s.from[i], &s.modes[i]);
-            ioctl(s.from[i], TIOCGWINSZ, &s.size[i]);
-        }
+    memcpy(s.modes, job->modes, sizeof s.modes);
+    memcpy(s.size, job->size, sizeof s.size);
     if (job->git_folder) {
         ask_git(&s);
         if (s.git < 0)

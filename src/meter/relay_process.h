@@ -6,12 +6,16 @@
 
 #include <stdatomic.h>
 #include <stdnoreturn.h>
+#include <sys/ioctl.h>
+#include <termios.h>
 
 enum { RELAY_GIT_PENDING = 2 };
 
-/* In memory that both processes map. The relay writes, the recorder reads. */
+/* In memory that both processes map. The relay writes, the recorder reads, but for `wanted`. */
 struct relay_shared {
     _Atomic int32_t drained;
+    _Atomic int32_t typed;     /* something is to be read from the user's terminal */
+    _Atomic int32_t wanted;    /* the recorder's answer: somebody waits for it at ours */
     _Atomic int32_t git_dirty; /* 1, 0, -1 not known, or RELAY_GIT_PENDING */
     _Atomic uint64_t passed;   /* bytes handed on, all streams: whether there is progress */
     _Atomic uint64_t total[RELAY_STREAMS];
@@ -23,6 +27,8 @@ struct relay_job {
     size_t keep;
     int from[RELAY_STREAMS]; /* what to read; -1: nothing */
     bool is_pty[RELAY_STREAMS];
+    struct termios modes[RELAY_STREAMS]; /* of a pseudo-terminal, as the program finds it */
+    struct winsize size[RELAY_STREAMS];
     int bell;               /* readable: the program has ended; closed: so have we */
     const char *git_folder; /* NULL: nothing to ask */
 };

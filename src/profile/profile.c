@@ -103,6 +103,14 @@ static bool is_near(uint32_t *holes, uint32_t id, size_t len)
 static int on_meta(void *ctx, const char *key, size_t key_len, const char *value, size_t value_len)
 {
     struct profile *p = ctx;
+    enum { SOUGHT = 4096 }; /* a hostile file may have millions */
+    /* a fact may be told again: the last word counts */
+    for (size_t i = 0; i < min_u64(p->meta.len, SOUGHT); i++)
+        if (strlen(p->meta.data[i].key) == key_len &&
+            memcmp(p->meta.data[i].key, key, key_len) == 0) {
+            p->meta.data[i].value = keep_text(p, value, value_len);
+            return p->meta.data[i].value ? 0 : E_NOMEM;
+        }
     struct profile_meta *meta = vec_push(&p->meta);
     if (!meta)
         return E_NOMEM;

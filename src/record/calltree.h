@@ -25,8 +25,9 @@ struct calltree_node {
     uint32_t stack;      /* its node in the file; 0: not there yet */
     bool changed;
     uint64_t calls, resumes;
-    uint64_t self;  /* ticks */
-    uint64_t alive; /* ticks from begin to end of coroutines, waits included */
+    uint64_t asides; /* probes in it that tell of no call */
+    uint64_t self;   /* ticks */
+    uint64_t alive;  /* ticks from begin to end of coroutines, waits included */
 };
 
 /* A coroutine that has begun and not ended. */
@@ -108,6 +109,11 @@ static inline void calltree_enter(struct calltree *t, uint32_t code, bool resume
     else
         t->nodes.data[node].calls++;
     calltree_touch(t, node);
+}
+
+static inline void calltree_aside(struct calltree *t)
+{
+    t->nodes.data[calltree_top(t)].asides++;
 }
 
 static inline void calltree_leave(struct calltree *t, uint32_t code)

@@ -16,10 +16,18 @@ enum {
     WANTS_BYTES = 4 << 20,        /* so much is worth a flush */
     MAX_BACKLOG_BYTES = 16 << 20, /* past that, blocks wait here and not in the writer */
 };
-#define IDLE_MIN_NS (200 * NS_PER_US)
-#define IDLE_MAX_NS (2 * NS_PER_MS)
-#define BLOCKS_NS   (400 * NS_PER_MS) /* events wait for company so long */
-#define DEATHS_NS   (20 * NS_PER_MS)  /* processes that died without a word are looked for */
+/* Between two turns. Much shorter, and our waking up disturbs the program by more than its probes do
+ * (3 to 5 points of a share); much longer, and a ring may fill in it. */
+#define NAP_NS    (2 * NS_PER_MS)
+#define BLOCKS_NS (400 * NS_PER_MS) /* events wait for company so long */
+#define DEATHS_NS (20 * NS_PER_MS)  /* processes that died without a word are looked for */
+
+/* A process whose guest told what its probes cost, and how quick the machine was since. */
+struct calibrated {
+    uint32_t process;
+    struct ring_calibration cost;
+    uint64_t pace_ticks, pace_count;
+};
 
 struct drain {
     const struct session *session; /* borrowed */
@@ -36,7 +44,7 @@ struct drain {
     struct feed *feed[RING_MAX_SLOTS];
     VEC(struct feed *) done; /* given back by their thread, not yet by us */
     struct feed_codes codes;
-    VEC(uint32_t) calibrated;   /* processes whose calibration is in the file */
+    VEC(struct calibrated) calibrated;
     VEC(uint32_t) file_code;    /* number of the session -> id in the file; 0: not defined yet */
     struct sources_place *here; /* ours: for the files of processes that are gone */
     uint32_t waiting_code; /* id of what stands for EVENTS_WAITING_CODE; 0: not asked for yet */
@@ -124,7 +132,7 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
 static void *drain_main(void *arg)
 {
     struct drain *d = arg;
-    uint64_t idle = IDLE_MIN_NS, deaths_ns = 0;
+    uint64_t deaths_ns = 0;
     while (!atomic_load_explicit(&d->stop, memory_order_relaxed)) {
         uint64_t now = clock_mono_ns();
         bool deaths = now - deaths_ns > DEATHS_NS;
@@ -134,8 +142,7 @@ static void *drain_main(void *arg)
         atomic_store(&d->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
         if (taken >= TURN_WORDS)
             continue; /* somebody is quicker than one turn: go on */
-        idle = taken ? IDLE_MIN_NS : min_u64(idle * 2, IDLE_MAX_NS);
-        struct timespec nap = {0, (long)idle};
+        struct timespec nap = {0, (long)NAP_NS};
         nanosleep(&nap, NULL);
     }
     while (look_at_all(d, true))
@@ -336,36 +343,66 @@ static void carry_calls(struct carry *c, struct feed *f)
             .resumes = n->resumes,
             .self_ns = ns_of(c, n->self),
             .alive_ns = ns_of(c, n->alive),
+            .probes_ns = ns_of(c, (uint64_t)((double)n->asides * f->aside_ticks)),
         };
         /* what passes outside of every function is nobody's; and calls among selected functions
          * alone (ring.h, selection) are no call tree */
         if (node && c->d->session->shared->instruments & RING_CALLS)
             format_writer_calls(c->shared->writer, &record);
-        n->calls = n->resumes = n->self = n->alive = 0;
+        n->calls = n->resumes = n->asides = n->self = n->alive = 0;
     }
     f->tree.changed.len = kept;
 }
 
-/* What an event costs in that process, as a fact: six numbers in ns. */
-static void carry_calibration(struct carry *c, struct feed *f)
+/* How much slower, by the reference work, the machine was on average than during the calibration. */
+static double pace_of(const struct calibrated *p)
 {
-    if (!f->has_calibration)
-        return;
-    f->has_calibration = false;
-    for (size_t i = 0; i < c->d->calibrated.len; i++)
-        if (c->d->calibrated.data[i] == f->process)
-            return;
-    uint32_t *known = vec_push(&c->d->calibrated);
-    if (known)
-        *known = f->process;
-    const struct ring_calibration *r = &f->calibration;
-    double ns = c->ns_per_tick / 1024;
+    const double most = 8;
+    if (!p->pace_count || !p->cost.pace)
+        return 1;
+    double pace = (double)p->pace_ticks / (double)p->pace_count /
+                  ((double)p->cost.pace / RING_CALIBRATION_SCALE);
+    return pace < 1 / most ? 1 / most : pace > most ? most : pace;
+}
+
+/* What an event costs in that process, as a fact: six numbers in ns. */
+static void tell_calibration(struct carry *c, const struct calibrated *p)
+{
+    const struct ring_calibration *r = &p->cost;
+    double ns = c->ns_per_tick / RING_CALIBRATION_SCALE * pace_of(p);
     char key[48], value[192];
-    snprintf(key, sizeof key, "calibration.%u", f->process);
+    snprintf(key, sizeof key, "calibration.%u", p->process);
     snprintf(value, sizeof value, "%.2f %.2f %.2f %.2f %.2f %.2f", r->python_inside * ns,
              r->python_outside * ns, r->c_inside * ns, r->c_outside * ns, r->line * ns,
              r->error * ns);
     format_writer_meta(c->shared->writer, key, value);
+}
+
+/* That of a feed's process; NULL if it never told. */
+static struct calibrated *calibrated_of(struct carry *c, struct feed *f)
+{
+    struct drain *d = c->d;
+    for (size_t i = d->calibrated.len; i-- > 0;)
+        if (d->calibrated.data[i].process == f->process)
+            return &d->calibrated.data[i];
+    struct calibrated *p = f->has_calibration ? vec_push(&d->calibrated) : NULL;
+    if (p) {
+        *p = (struct calibrated){.process = f->process, .cost = f->calibration};
+        tell_calibration(c, p);
+    }
+    return p;
+}
+
+static void carry_calibration(struct carry *c, struct feed *f)
+{
+    struct calibrated *p = calibrated_of(c, f);
+    if (!p)
+        return;
+    p->pace_ticks += f->pace_ticks - f->pace_ticks_carried;
+    p->pace_count += f->pace_count - f->pace_count_carried;
+    f->pace_ticks_carried = f->pace_ticks;
+    f->pace_count_carried = f->pace_count;
+    f->aside_ticks = p->cost.aside * pace_of(p) / RING_CALIBRATION_SCALE;
 }
 
 static void carry_lines(struct carry *c, struct feed *f)
@@ -565,5 +602,7 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
     }
     d->done.len = kept;
     pthread_mutex_unlock(&d->lock);
+    for (size_t i = 0; c.last && i < d->calibrated.len; i++)
+        tell_calibration(&c, &d->calibrated.data[i]); /* by all that is known now */
     vec_release(&c.path);
 }

@@ -347,7 +347,7 @@ int64_t feed_take(struct feed *f, struct feed_codes *codes, const struct session
             f->tick += kind == RING_FRAME ? 0 : ticks;
             continue;
         }
-        if (likely(kind <= RING_LINE || kind == RING_EXT))
+        if (likely(kind <= RING_LINE || kind >= RING_EXT))
             pass(f, ticks);
         switch (kind) {
         case RING_LINE:
@@ -363,6 +363,9 @@ int64_t feed_take(struct feed *f, struct feed_codes *codes, const struct session
             break;
         case RING_RESUME:
             enter(f, value, true);
+            break;
+        case RING_ASIDE:
+            calltree_aside(t);
             break;
         case RING_LEAVE:
         case RING_UNWIND:
@@ -411,6 +414,8 @@ int64_t feed_take(struct feed *f, struct feed_codes *codes, const struct session
     }
     f->tail = at;
     f->lost = atomic_load_explicit(&f->ring->lost, memory_order_relaxed);
+    f->pace_ticks = atomic_load_explicit(&f->ring->pace_ticks, memory_order_relaxed);
+    f->pace_count = atomic_load_explicit(&f->ring->pace_count, memory_order_relaxed);
     f->room_ticks = atomic_load_explicit(&f->ring->waited_ticks, memory_order_relaxed);
     atomic_store_explicit(&f->ring->tail, at, memory_order_release);
     return (int64_t)(at - begin);

@@ -61,8 +61,11 @@ struct feed {
     VEC(struct feed_mark) marks; /* to be carried into the file, then emptied */
     VEC(struct feed_mark) spans; /* open, outermost first */
     struct ring_calibration calibration;
+    uint64_t pace_ticks, pace_count; /* as the header says */
+    uint64_t pace_ticks_carried, pace_count_carried;
     bool has_calibration;
-    bool ignoring; /* the guest measures itself */
+    double aside_ticks; /* what a RING_ASIDE costs in its process */
+    bool ignoring;      /* the guest measures itself */
 
     bool closed;     /* no more will come */
     uint32_t thread; /* number in the file; UINT32_MAX: not asked for yet */

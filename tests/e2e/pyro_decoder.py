@@ -59,7 +59,7 @@ class Recording:
     def __init__(self, data):
         self.meta, self.strings, self.codes, self.stacks = {}, {0: ""}, {}, {}
         self.processes, self.threads, self.samples, self.stats, self.sources = {}, {}, [], {}, {}
-        self.calls = []  # (thread, stack, calls, resumes, self ns, alive ns)
+        self.calls = []  # (thread, stack, calls, resumes, self ns, alive ns, probes ns)
         self.damaged = self.missing = 0
         self.torn = self.finished = False
         self.data = data
@@ -177,7 +177,7 @@ class Recording:
         for _ in range(records):
             thread += p.svarint()
             stack += p.svarint()
-            self.calls.append((thread, stack, *p.varints(4)))
+            self.calls.append((thread, stack, *p.varints(5)))
 
     def read_stats(self, p, records):
         for _ in range(records):

@@ -393,6 +393,54 @@ def test_modes_of_the_terminal_follow(default_python):
     assert b"b'q'" in out or b"got" in out
 
 
+def on_a_terminal(command):
+    """The command with a terminal of its own, and the other end of that."""
+    import fcntl
+    import pty
+    import termios
+    main, child = pty.openpty()
+    process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, start_new_session=True,
+                               preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    return process, main, child
+
+
+def read_until(fd, text):
+    out = b""
+    while text not in out:
+        out += os.read(fd, 1000)
+    return out
+
+
+@pytest.mark.parametrize("where", ["os.open(os.ttyname(2), os.O_RDWR)", "2"], ids=["opened", "stderr"])
+def test_keys_for_a_pager(default_python, where):
+    """less and more read the keyboard from the terminal they write to."""
+    import termios
+    text = ("import os, termios, tty\nfd = %s\nbefore = termios.tcgetattr(fd)\ntty.setcbreak(fd)\nprint('page', flush=True)\n"
+            "key = os.read(fd, 1)\ntermios.tcsetattr(fd, termios.TCSANOW, before)\nprint('key', key, flush=True)\n" % where)
+    process, main, child = on_a_terminal([PYROMETER, "run", "--no-profile", "--quiet", "--", default_python.path, "-c", text])
+    before = termios.tcgetattr(child)
+    read_until(main, b"page")
+    os.write(main, b"k")
+    read_until(main, b"key b'k'")
+    assert process.wait(timeout=harness.HANG) == 0
+    wait_until(lambda: termios.tcgetattr(child) == before, "the terminal as it was")
+    os.close(child)
+    os.close(main)
+
+
+def test_what_is_typed_ahead_stays(default_python):
+    """Nobody waits for it at our terminal, so it is for whoever reads next: the program, or the shell."""
+    process, main, child = on_a_terminal([PYROMETER, "run", "--no-profile", "--quiet", "--", default_python.path, "-c",
+                                          "import time; print('go', flush=True); time.sleep(0.6); print(input())"])
+    read_until(main, b"go")
+    os.write(main, b"for the program\nfor the shell\n")
+    assert process.wait(timeout=harness.HANG) == 0
+    assert os.read(child, 100) == b"for the shell\n"
+    os.close(child)
+    os.close(main)
+    assert last()["stdout"] == "go\nfor the program\n"
+
+
 def test_a_reader_that_goes_away():
     """yes gets the SIGPIPE it would have got."""
     process = subprocess.Popen([PYROMETER, "run", "--no-profile", "--quiet", "yes"], stdout=subprocess.PIPE,

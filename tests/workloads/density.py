@@ -1,9 +1,8 @@
 """Two loops: one calls a tiny function all the time, the other never calls. How their times compare is known bare.
 
-    density.py WORK ROUNDS
+    density.py WORK ROUNDS OTHER
 
-calling() does ROUNDS calls of tiny(), whose body loops WORK times; plain() does arithmetic for about as long as a given
-share. Prints as JSON the seconds that each took by the program's own clock: true only when nobody looks.
+calling() does ROUNDS calls of tiny(), whose body loops WORK times; plain() loops OTHER times. Prints as JSON the seconds that each took by the program's own clock: true only when nobody looks.
 """
 import json
 import sys
