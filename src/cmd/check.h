@@ -8,7 +8,7 @@
 #include "view/check.h"
 
 /* Runs of the series that are looked at for a step, and the baseline's if nobody says. */
-enum { CMD_CHECK_SERIES = 200, CMD_CHECK_LAST = 20, CMD_CHECK_NOTES = 4 };
+enum { CMD_CHECK_SERIES = 120, CMD_CHECK_LAST = 20, CMD_CHECK_NOTES = 4 };
 
 struct cmd_check_request {
     const char *key;                     /* normalised command; NULL: that of the run */
