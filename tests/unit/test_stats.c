@@ -287,23 +287,23 @@ static void test_gate_false_alarms(void **state ATTR_UNUSED)
 {
     static const size_t groups[] = {1, 2, 3, 5, 10, 20};
     for (size_t i = 0; i < ARRAY_LEN(groups); i++)
-        assert_true(trips(10 + i, 20, groups[i], 1, STATS_GATE_ALPHA, 4000) <= 10);
-    assert_true(trips(20, 10, 10, 1, STATS_GATE_ALPHA, 4000) <= 10);
-    assert_true(trips(21, 5, 1, 1, STATS_GATE_ALPHA, 4000) <= 10);
+        assert_true(trips(10 + i, 20, groups[i], 1, STATS_GATE_ALPHA, 2000) <= 10);
+    assert_true(trips(20, 10, 10, 1, STATS_GATE_ALPHA, 2000) <= 10);
+    assert_true(trips(21, 5, 1, 1, STATS_GATE_ALPHA, 2000) <= 10);
 }
 
 static void test_gate_power(void **state ATTR_UNUSED)
 {
-    assert_true(trips(30, 20, 20, 1.1, STATS_GATE_ALPHA, 4000) >= 950);
-    assert_true(trips(31, 20, 10, 1.1, STATS_GATE_ALPHA, 4000) >= 900);
+    assert_true(trips(30, 20, 20, 1.1, STATS_GATE_ALPHA, 2000) >= 950);
+    assert_true(trips(31, 20, 10, 1.1, STATS_GATE_ALPHA, 2000) >= 900);
     /* three metrics share the chance of an alarm */
-    assert_true(trips(32, 20, 20, 1.1, STATS_GATE_ALPHA / 3, 4000) >= 950);
+    assert_true(trips(32, 20, 20, 1.1, STATS_GATE_ALPHA / 3, 2000) >= 950);
     /* what fewer runs give, for the manual */
-    trips(33, 20, 5, 1.1, STATS_GATE_ALPHA, 4000);
-    assert_true(trips(34, 20, 5, 1.2, STATS_GATE_ALPHA, 4000) >= 950);
-    trips(35, 20, 3, 1.3, STATS_GATE_ALPHA, 4000);
-    trips(36, 10, 10, 1.1, STATS_GATE_ALPHA, 4000);
-    assert_true(trips(37, 20, 1, 2, STATS_GATE_ALPHA, 4000) >= 900);
+    trips(33, 20, 5, 1.1, STATS_GATE_ALPHA, 2000);
+    assert_true(trips(34, 20, 5, 1.2, STATS_GATE_ALPHA, 2000) >= 950);
+    trips(35, 20, 3, 1.3, STATS_GATE_ALPHA, 2000);
+    trips(36, 10, 10, 1.1, STATS_GATE_ALPHA, 2000);
+    assert_true(trips(37, 20, 1, 2, STATS_GATE_ALPHA, 2000) >= 900);
 }
 
 /* The whole check of one metric: the group, or a step in the series that it ends. */
@@ -332,12 +332,12 @@ static int check_trips(uint64_t seed, size_t history, size_t group, double facto
 
 static void test_check(void **state ATTR_UNUSED)
 {
-    assert_true(check_trips(40, 100, 1, 1, 2000) <= 10);
-    assert_true(check_trips(41, 100, 10, 1, 2000) <= 10);
-    assert_true(check_trips(42, 40, 20, 1, 2000) <= 10);
-    assert_true(check_trips(43, 100, 20, 1.1, 1000) >= 950);
-    assert_true(check_trips(44, 100, 10, 1.1, 1000) >= 900);
-    check_trips(45, 100, 5, 1.1, 1000);
+    assert_true(check_trips(40, 100, 1, 1, 1000) <= 10);
+    assert_true(check_trips(41, 100, 10, 1, 1000) <= 10);
+    assert_true(check_trips(42, 40, 20, 1, 1000) <= 10);
+    assert_true(check_trips(43, 100, 20, 1.1, 300) >= 950);
+    assert_true(check_trips(44, 100, 10, 1.1, 300) >= 900);
+    check_trips(45, 100, 5, 1.1, 300);
 }
 
 /* Single runs, checked one by one: the series tells after some. */
