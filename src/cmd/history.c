@@ -68,13 +68,13 @@ static int64_t unit_us(char unit)
     case 's':
         return 1000000;
     case 'm':
-        return 60 * 1000000ll;
+        return 60ll * 1000000;
     case 'h':
-        return 3600 * 1000000ll;
+        return 3600ll * 1000000;
     case 'd':
-        return 86400 * 1000000ll;
+        return 86400ll * 1000000;
     case 'w':
-        return 7 * 86400 * 1000000ll;
+        return 7 * 86400ll * 1000000;
     default:
         return 0;
     }
@@ -221,7 +221,7 @@ static int list_runs(const struct cmd_history_options *o, struct history_store *
                      const char *command)
 {
     _cleanup_free_ char *key = history_command_key_of_text(command);
-    struct history_filter f;
+    struct history_filter f = {0};
     if (!key)
         return cmd_fail(CMD_FAILED, "out of memory");
     int status = cmd_history_filter(o, key, &f);

@@ -124,11 +124,17 @@ static tcflag_t changed(tcflag_t theirs, tcflag_t now, tcflag_t before)
     return (theirs & ~difference) | (now & difference);
 }
 
+static bool is_same(const struct termios *a, const struct termios *b)
+{
+    return a->c_iflag == b->c_iflag && a->c_oflag == b->c_oflag && a->c_lflag == b->c_lflag &&
+           !memcmp(a->c_cc, b->c_cc, sizeof a->c_cc);
+}
+
 /* What the program sets on its terminal is meant for the one that the user sits at. */
 static void follow_modes(struct state *s, int stream)
 {
     struct termios now, outer, *before = &s->modes[stream];
-    if (tcgetattr(s->from[stream], &now) < 0 || !memcmp(&now, before, sizeof now))
+    if (tcgetattr(s->from[stream], &now) < 0 || is_same(&now, before))
         return;
     /* bytes are changed once, by the outer terminal, and there that stays as it was */
     if (now.c_oflag & OPOST) {

@@ -290,7 +290,7 @@ static void show_facts(const struct history_run *run, enum history_fact_kind kin
 static void show_metrics(const struct history_run *run, FILE *out)
 {
     struct buf name;
-    buf_init(&name, 8 * HISTORY_MAX_NAME);
+    buf_init(&name, (size_t)8 * HISTORY_MAX_NAME);
     fputs("\nmetrics\n", out);
     for (size_t i = 0; i < run->metrics.len; i++) {
         const struct history_metric *m = &run->metrics.data[i];

@@ -64,7 +64,7 @@ static void copy_json(struct json *j, const void *data, size_t len)
     jsonread_init(&r, data, len); /* once through, to know that it is whole */
     while ((rc = jsonread_next(&r)) == 0 && r.token != JSONREAD_END)
         ;
-    bool is_text = rc == 0 && len && memchr("\"", ((const char *)data)[0], 1);
+    bool is_text = rc == 0 && len && *(const char *)data == '"';
     jsonread_release(&r);
     if (rc < 0 || !len) {
         json_text_n(j, data ? data : "", len);
