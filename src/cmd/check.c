@@ -100,7 +100,11 @@ static int load_subject(struct history_store *store, const struct cmd_check_requ
     if (!status && !c->subject.runs.len)
         status = cmd_fail(CMD_FAILED, "run %lld %s: there is nothing to compare", (long long)id,
                           run.warmup ? "was a warm-up" : "did not succeed");
-    if (!status && (!(c->command = strdup(run.command)) || !(*ret_key = strdup(run.key))))
+    if (!status && run.command && run.key) {
+        c->command = strdup(run.command);
+        *ret_key = strdup(run.key);
+    }
+    if (!status && (!c->command || !*ret_key))
         status = cmd_fail(CMD_FAILED, "out of memory");
     history_run_release(&run);
     return status;

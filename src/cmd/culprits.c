@@ -6,7 +6,7 @@ int cmd_culprits_add(struct cmd_culprits *c, bool is_after, const char *path,
                      const struct analysis_query *query)
 {
     struct profile *profile = NULL;
-    struct analysis_weights w;
+    struct analysis_weights w = {0};
     if (!c->blame && analysis_blame_new(&c->blame) < 0)
         return E_NOMEM;
     int r = profile_load(path, &profile);

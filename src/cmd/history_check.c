@@ -150,7 +150,9 @@ int cmd_check_quietly(const char *db, const char *run, bool *ret_is_regression)
     struct history_store *store = NULL;
     _cleanup_free_ char *path = NULL;
     struct cmd_check *c = calloc(1, sizeof *c);
-    int status = c ? understand(&o, &settings) : cmd_fail(CMD_FAILED, "out of memory");
+    if (!c)
+        return cmd_fail(CMD_FAILED, "out of memory");
+    int status = understand(&o, &settings);
     if (!status)
         status = cmd_history_open(&o, HISTORY_READ, &path, &store);
     if (!status) {

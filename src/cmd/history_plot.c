@@ -210,19 +210,21 @@ static int place_by_label(struct plotting *p, const struct moment *moment, size_
     if (!p->label)
         return E_NOMEM;
     for (size_t i = 0; i < count; i++) {
-        const char *label = p->source[moment[i].source].set.runs.data[moment[i].run].label;
+        const struct cmd_run_fact *run = &p->source[moment[i].source].set.runs.data[moment[i].run];
+        const char *label = run->label ? run->label : "";
         size_t place = 0;
         struct buf harmless;
         buf_init(&harmless, LABEL_MAX);
         view_text_escape(&harmless, label, min_u64(strlen(label), LABEL_MAX / 8));
         while (place < p->places && strcmp(p->label[place], buf_cstr(&harmless)) != 0)
             place++;
-        if (place == p->places)
-            p->label[p->places++] = buf_detach(&harmless);
-        else
-            buf_release(&harmless);
-        if (!p->label[place])
+        char *text = buf_detach(&harmless);
+        if (!text)
             return E_NOMEM;
+        if (place == p->places)
+            p->label[p->places++] = text;
+        else
+            free(text);
         if (p->places > VIEW_PLOT_POINTS)
             return E_LIMIT;
         p->place[moment[i].source][moment[i].run] = place;

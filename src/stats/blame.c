@@ -127,7 +127,9 @@ static struct stats_blame_part judge(const struct work *w, size_t part)
     double sampling = one * fmax(typical, one);
     double freedom = (double)(n + m - 2), degrees = KNOWN_ALONE;
     double noise = (freedom > 0 ? RUN_NOISE : RUN_NOISE_ALONE) * typical;
-    double known = noise * noise + w->busy * typical * typical + sampling, variance = known;
+    /* the more runs there are, the more they tell themselves how busy the machine was */
+    double busy = w->busy / (1 + freedom / 2) * typical * typical;
+    double known = noise * noise + busy + sampling, variance = known;
     if (freedom > 0) {
         degrees = freedom + KNOWN_RUNS;
         variance = (before.squares + after.squares + KNOWN_RUNS * known) / degrees;
@@ -184,7 +186,7 @@ int stats_blame_find(const struct stats_blame_input *input, struct stats_blame_p
     if (!input->before_count || !input->after_count)
         return E_INVALID;
     struct work w = {.in = input, .runs = input->before_count + input->after_count};
-    w.speed = malloc(w.runs * sizeof *w.speed);
+    w.speed = calloc(w.runs, sizeof *w.speed);
     w.mean = malloc((input->parts + 1) * sizeof *w.mean);
     w.weight = malloc((input->parts + 1) * sizeof *w.weight);
     w.votes = malloc((input->parts + 1) * sizeof *w.votes);
