@@ -132,6 +132,7 @@ class Bench:
         self.pythons = harness.find_pythons()
         self.python = harness.default_python()
         self.peers = []
+        self.places = {}  # by the name of a CPython: what exact.py has installed for it
         self.musts = []
         self.results = {}
         self.folder = tempfile.mkdtemp(prefix="pyrometer-bench-")

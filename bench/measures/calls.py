@@ -1,12 +1,15 @@
-"""What exact calls cost, beside cProfile, on every CPython: fib, an object-oriented mix, C functions.
+"""What exact calls cost, on every CPython: fib, an object-oriented mix, C functions, a template engine, a parser.
 
-Runs take turns; the program times itself, so that starting and saving are not counted. "added" is what a profiler adds
-to the bare time; the must is ours over cProfile's. And the time that the program waits for the recorder.
+Whole commands with their file on disk, in turns (exact.py says how): bare, ours with and without C functions, and
+those who count calls too. The must is what ours adds over what cProfile adds. And the time that the program waits
+for the recorder, of the whole command's.
 """
-from common import PYROMETER, info, median, run, table, target_program
+import exact
+from common import median, table
+from exact import Contestant, Turns
 
-ROUNDS = {"fib": (22, 25), "oo": (20000, 60000), "c": (100000, 400000)}
 WAITS = 0.01
+OURS = {"ours": ["--calls"], "ours, no C": ["--calls", "--no-c-calls"]}
 
 
 def limits(version):
@@ -16,46 +19,48 @@ def limits(version):
     return (0.95, 0.5) if version >= (3, 11) else (0.75, None)
 
 
-def turn(bench, python, program):
-    script = [target_program("calls.py"), program, str(bench.scale(*ROUNDS[program]))]
-    out = bench.path("calls.pyro")
+def compare(bench, place, program):
+    script, modules = exact.script_of(bench, program)
+    waited = []
 
-    def ours(*more):
-        return [PYROMETER, "run", "--calls", *more, "--quiet", "--force", "-o", out, "--", python.path, *script]
+    def after(done, out):
+        waited.append(exact.counted(out)["event_wait_ns"] / 1e9 / done.wall)
 
-    return out, {"bare": [python.path, *script], "cProfile": [python.path, *script, "cprofile"], "ours": ours(),
-                 "ours, no C": ours("--no-c-calls")}
+    contestants = [exact.bare(place, script)]
+    contestants += [Contestant(label, lambda out, o=options: place.ours(*o)(script, out), ".pyro", after=after if label == "ours" else None)
+                    for label, options in OURS.items()]
+    # those that no must looks at: in a quick run on one version only
+    few = bench.scale(1 if place.python is bench.python else 0, 2)
+    contestants += [c for c in exact.peer_contestants(place, script, modules, few=few, exact="calls") if c.rounds != 0]
+    turns = Turns(bench, contestants, place.environment()).run(bench.scale(5, 21))
+    return {"python": place.python.name, "program": program, "of_cprofile": turns.ratio("ours", "cProfile"),
+            "of_cprofile_no_c": turns.ratio("ours, no C", "cProfile"),
+            "of_cprofile_inside": turns.ratio("ours", "cProfile", "inside"), "of_cprofile_cpu": turns.ratio("ours", "cProfile", "cpu"),
+            "waited": median(waited), "contestants": turns.figures()}
 
 
-def compare(bench, python, program):
-    out, commands = turn(bench, python, program)
-    taken, waited = {label: [] for label in commands}, []
-    for _ in range(bench.scale(5, 21)):
-        for label, command in commands.items():
-            taken[label].append(float(run(command, cwd=bench.folder).expect().stdout.split()[-1]))
-            if label == "ours":
-                waited.append(info(out)["event_wait_ns"] / 1e9 / taken[label][-1])
-    slow = {label: median(a / b for a, b in zip(taken[label], taken["bare"])) for label in commands}
-    added = {label: median(a - b for a, b in zip(taken[label], taken["bare"])) for label in commands}
-    return {"python": python.name, "program": program, "bare": median(taken["bare"]), "slowdown": slow,
-            "of_cprofile": added["ours"] / added["cProfile"], "of_cprofile_no_c": added["ours, no C"] / added["cProfile"],
-            "waited": median(waited)}
+def judge(bench, version, row):
+    with_c, without = limits(version)
+    name = "%s %s" % (row["python"], row["program"])
+    bench.at_most("calls", name + ", added of cProfile's", row["of_cprofile"], with_c,
+                  exact.other_clocks(row["of_cprofile_inside"], row["of_cprofile_cpu"]))
+    if without and row["program"] != "c":  # there is nothing to count then
+        bench.at_most("calls", name + ", without C functions", row["of_cprofile_no_c"], without)
+    bench.at_most("calls", name + ", waits", row["waited"], WAITS)
 
 
 def measure(bench):
-    pythons = [p for p in map(bench.python_named, bench.scale(["3.8", "3.11", "3.12", "3.13"],
-                                                              ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"])) if p]
-    rows = [compare(bench, python, program) for python in pythons for program in ROUNDS]
-    table("exact calls, slowdown (medians of turns) and added of cProfile's",
-          ["CPython, program", "cProfile", "ours", "ours, no C", "added/cProfile", "no C", "waits"],
-          [["%s %s" % (r["python"], r["program"])] + ["%.2f" % r["slowdown"][k] for k in ("cProfile", "ours", "ours, no C")] +
-           ["%.2f" % r["of_cprofile"], "%.2f" % r["of_cprofile_no_c"], "%.2f %%" % (100 * r["waited"])] for r in rows])
-    for r in rows:
-        version = next(p.version for p in pythons if p.name == r["python"])
-        with_c, without = limits(version)
-        name = "%s %s" % (r["python"], r["program"])
-        bench.at_most("calls", name + ", added of cProfile's", r["of_cprofile"], with_c)
-        if without and r["program"] != "c":  # there is nothing to count then
-            bench.at_most("calls", name + ", without C functions", r["of_cprofile_no_c"], without)
-        bench.at_most("calls", name + ", waits", r["waited"], WAITS)
-    return {"rows": rows}
+    rows, versions = [], {}
+    for python in exact.pythons(bench, "3.8", "3.11", "3.12", "3.13"):
+        place = exact.place(bench, python)
+        versions[python.name] = place.versions
+        for program in exact.PROGRAMS:
+            rows.append(compare(bench, place, program))
+            judge(bench, python.version, rows[-1])
+    labels = ["ours", "ours, no C", "cProfile", "profile", "yappi wall", "yappi cpu", "viztracer"]
+    cell = lambda row, label: "%.2f" % row["contestants"][label]["slowdown"] if label in row["contestants"] else ""  # noqa: E731
+    table("exact calls: time of the whole command over the bare one's (medians of turns), and added of cProfile's",
+          ["CPython, program", "bare s", *labels, "added/cProfile", "no C", "waits"],
+          [["%s %s" % (r["python"], r["program"]), "%.3f" % r["contestants"]["bare"]["seconds"], *[cell(r, label) for label in labels],
+            "%.2f" % r["of_cprofile"], "%.2f" % r["of_cprofile_no_c"], "%.2f %%" % (100 * r["waited"])] for r in rows])
+    return {"rows": rows, "versions": versions}

@@ -1,86 +1,86 @@
-"""What counting and timing every line costs, beside line_profiler and pprofile.
+"""What counting and timing every line costs, beside line_profiler and pprofile, on every CPython.
 
-The work is done in whole runs, in turns, timed by the program itself; the figure is the median time over
-the median of the bare runs. One operation a line is the worst case: nothing hides the cost. `long` is the
-same in a function of 400 lines. `program` is Python code of the standard library. `outside` is code that
-a selection leaves out.
+Whole commands with their file on disk, in turns (exact.py says how). One operation a line is the worst case: nothing
+hides the cost. `long` is the same in a function of 400 lines. `library` is Python code of the standard library;
+`template` and `parser` are programs from PyPI. line_profiler is told of the one function that works, ours and pprofile
+count the whole program; of the others line_profiler is told the script and the package.
+
+`outside` is code that a selection leaves out. What is to be seen there is smaller than what runs differ by, so it is
+timed inside, in parts, by the part at the lower quartile, in longer runs; the control is another bare run.
 """
-import os
-import subprocess
+import exact
+from common import table, target_program
+from exact import Contestant, Turns
 
-from common import BENCH, BUILD, PYROMETER, Failed, median, run, table
-
-TARGET = os.path.join(BENCH, "targets", "line_loop.py")
-SIZES = {"short": 60000, "long": 60000, "program": 1, "outside": 150000}
-REQUIREMENTS = ["line_profiler", "pprofile==2.2.0"]
-
-
-def environment(python):
-    """An interpreter with the peers, which are imported by the program."""
-    folder = os.path.join(BUILD, "bench-venv-lines-" + python.name)
-    program = os.path.join(folder, "bin", "python")
-    if subprocess.run([program, "-c", "import line_profiler, pprofile"], stderr=subprocess.DEVNULL).returncode if os.path.exists(program) else True:
-        for command in ([python.path, "-m", "venv", folder], [program, "-m", "pip", "install", "-q", *REQUIREMENTS]):
-            run(command).expect()
-    return program
+SIZES = {"short": (60000, 400000), "long": (60000, 400000), "library": (1, 4), "outside": (600000, 1600000)}
+ONE_A_LINE = ("short", "long")
+OUTSIDE = 1.02
 
 
-def contestants(bench, program, what):
-    ours = [PYROMETER, "run", "--quiet", "--force", "-o", bench.path("lines.out"), "--lines"]
-    bare = [program, TARGET, what, "bare", str(SIZES[what])]
-    yield "bare", bare
+def script_of(bench, what):
+    if what in exact.PROGRAMS:
+        script, modules = exact.script_of(bench, what)
+        return script, [script[0], *modules]
+    return [target_program("line_loop.py"), what, str(bench.scale(*SIZES[what]))], []
+
+
+def contestants(bench, place, what):
+    script, modules = script_of(bench, what)
+    yield exact.bare(place, script)
     if what == "outside":
-        yield "pyrometer", [*ours, "--function", "__main__:chosen", "--", *bare]
+        yield Contestant("control", exact.bare(place, script).command)
+        yield Contestant("ours", lambda out: place.ours("--lines", "--function", "__main__:chosen")(script, out), ".pyro")
         return
-    yield "pyrometer", [*ours, "--", *bare]
-    if what != "program":  # whose functions nobody has decorated
-        yield "line_profiler", [program, TARGET, what, "line_profiler", str(SIZES[what])]
-    yield "pprofile", [program, TARGET, what, "pprofile", str(SIZES[what])]
+    yield Contestant("ours", lambda out: place.ours("--lines")(script, out), ".pyro", after=lambda done, out: exact.counted(out))
+    few = bench.scale(1 if place.python is bench.python else 0, 5)
+    found = exact.peer_contestants(place, script, modules, few=few, exact="lines")
+    # nobody has decorated the standard library
+    yield from [c for c in found if c.rounds != 0 and (c.label != "line_profiler" or what != "library")]
 
 
-def measure_one(bench, python, program, what):
-    turn = list(contestants(bench, program, what))
-    taken = {name: [] for name, _ in turn}
-    for n in range(bench.scale(5, 21)):
-        for name, command in turn[n % len(turn):] + turn[:n % len(turn)]:
-            taken[name].append(float(run(command).expect().stdout))
-    bare = median(taken["bare"])
-    return {"python": python.name, "what": what, "bare_s": bare,
-            **{name: median(times) / bare for name, times in taken.items() if name != "bare"}}
+def compare(bench, place, what):
+    turns = Turns(bench, list(contestants(bench, place, what)), place.environment())
+    turns.run(bench.scale(7 if what == "outside" else 3, 31 if what == "outside" else 15))
+    theirs = [label for label in ("line_profiler", "pprofile") if label in turns.by_label]
+    return {"python": place.python.name, "what": what, "contestants": turns.figures(),
+            "added_of": {label: turns.ratio("ours", label) for label in theirs}}
 
 
-def judge(bench, python, row):
+def judge(bench, version, row):
     """The promises, by version."""
-    new = python.version >= (3, 12)
-    slow_lines = (3, 12) <= python.version < (3, 13, 3)
-    name = "%s on %s: " % (row["what"], python.name)
-    added = row["pyrometer"] - 1
+    new = version >= (3, 12)
+    slow_lines = (3, 12) <= version < (3, 13, 3)
+    name, ours = "%s on %s: " % (row["what"], row["python"]), row["contestants"]["ours"]
     if row["what"] == "outside":
         if new:
-            bench.at_most("lines", name + "slowdown", row["pyrometer"], 1.02)
+            control = row["contestants"]["control"]["inside"]
+            noisy = " (too noisy to tell)" if abs(control - 1) > OUTSIDE - 1 else ""
+            bench.at_most("lines", name + "slowdown", ours["inside"], OUTSIDE, "control %.3f%s" % (control, noisy))
         return
-    if row["what"] == "program":
-        bench.at_most("lines", name + "added, of pprofile's", added / (row["pprofile"] - 1), 0.1)
-        return
-    limit = 13 if slow_lines and row["what"] == "long" else 3.6 if new else 7
-    bench.at_most("lines", name + "slowdown", row["pyrometer"], limit)
-    if row["what"] == "short":
-        bench.at_most("lines", name + "added, of line_profiler's", added / (row["line_profiler"] - 1), 1 / 5 if new else 1 / 3)
+    if row["what"] in ONE_A_LINE:
+        limit = 13 if slow_lines and row["what"] == "long" else 3.6 if new else 7
+        exact.at_most_slower(bench, "lines", name + "slowdown", ours, limit)
+    elif "pprofile" in row["added_of"]:
+        bench.at_most("lines", name + "added, of pprofile's", row["added_of"]["pprofile"], 0.1)
+    if row["what"] == "short" and "line_profiler" in row["added_of"]:
+        bench.at_most("lines", name + "added, of line_profiler's", row["added_of"]["line_profiler"], 1 / 5 if new else 1 / 3)
 
 
 def measure(bench):
-    rows = []
-    pythons = [bench.python] if bench.quick else [p for p in bench.pythons if "-" not in p.name]
-    for python in pythons:
-        try:
-            program = environment(python)
-        except Failed as e:
-            bench.must("lines", "peers on " + python.name, None, None, False, str(e)[-200:])
-            continue
-        for what in SIZES:
-            rows.append(measure_one(bench, python, program, what))
-            judge(bench, python, rows[-1])
-    cell = lambda row, key: "%.2f" % row[key] if key in row else ""  # noqa: E731
-    table("lines: time over that of a bare run (medians)", ["python", "what", "bare ms", "pyrometer", "line_profiler", "pprofile"],
-          [[r["python"], r["what"], "%.1f" % (1e3 * r["bare_s"]), *[cell(r, k) for k in ("pyrometer", "line_profiler", "pprofile")]] for r in rows])
-    return {"rows": rows}
+    rows, versions = [], {}
+    for python in exact.pythons(bench, "3.11", "3.12"):
+        place = exact.place(bench, python)
+        versions[python.name] = place.versions
+        for what in ("short", "long", "library", "template", "parser", "outside"):
+            rows.append(compare(bench, place, what))
+            judge(bench, python.version, rows[-1])
+
+    def cells(r):
+        times = "inside" if r["what"] == "outside" else "slowdown"
+        return ["%.2f" % r["contestants"][k][times] if k in r["contestants"] else "" for k in ("ours", "line_profiler", "pprofile")]
+
+    table("lines: time of the whole command over the bare one's (medians of turns; `outside`: of the work alone)",
+          ["CPython, what", "bare s", "ours", "line_profiler", "pprofile", "added/line_profiler", "added/pprofile"],
+          [["%s %s" % (r["python"], r["what"]), "%.3f" % r["contestants"]["bare"]["seconds"], *cells(r),
+            *["%.3f" % r["added_of"][k] if k in r["added_of"] else "" for k in ("line_profiler", "pprofile")]] for r in rows])
+    return {"rows": rows, "versions": versions}

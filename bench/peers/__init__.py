@@ -3,6 +3,9 @@
 A peer that cannot be had fails the bench, unless peers/NAME.missing says why it is missing (the text is
 printed and kept in the JSON). A peer that says itself what it wants of the machine (`wants`) is left out
 where that is not there.
+
+Exact profilers (`Exact`) are installed by `exact.py` for each CPython that a measure runs on, in the newest
+version that there is for it; peers/NAME-3.X.missing then says why one is missing there.
 """
 import importlib
 import math
@@ -23,6 +26,7 @@ class Peer:
     attaches = True    # to a process that runs; else it only starts programs
     blocking = False   # stops its target
     draws = False      # no profiler, but draws the flame graphs of one
+    exact = None       # what it counts: "calls", "lines"; None: it samples
     python = None      # minor version the target must have; None: the bench's default
     settle = 0.25      # seconds from its start until it samples at its full rate
     max_hz = 10000     # asking for more is asking for trouble
@@ -73,6 +77,23 @@ class Peer:
         raise NotImplementedError
 
 
+class Exact(Peer):
+    """Counts every call or every line, from inside the program. One version for each CPython."""
+    package = ""       # on PyPI, unpinned: the newest; "" is the standard library
+    pure = False       # nothing but Python: one for all CPythons
+    attaches = None    # it samples nothing: the measures of samplers pass it over
+    exact = "calls"
+    judged = False     # a must compares with it: it needs as many turns as ours
+    suffix = ".out"    # of its file
+
+    def install(self):
+        """Not here: exact.py does, for each CPython."""
+
+    def command(self, python, script, out, modules=()):
+        """The command that runs `script` (a list) on an interpreter and leaves a file. `modules` are those it is about."""
+        raise NotImplementedError
+
+
 def whole(seconds):
     """For profilers that only know whole seconds: enough of them."""
     return str(max(1, math.ceil(seconds)))
@@ -113,6 +134,7 @@ def load(bench):
                     notes[peer.name] = "missing, and bench/peers/%s.missing gives no reason: %s" % (peer.name, e)
                     bad.append(peer.name)
                 continue
-            notes[peer.name] = peer.requirement
+            if not peer.exact:
+                notes[peer.name] = peer.requirement
             peers.append(peer)
     return peers, notes, bad

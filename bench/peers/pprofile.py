@@ -1,8 +1,8 @@
-"""pprofile in its statistical mode: a Python thread inside the target that looks at the others."""
-from peers import Peer
+"""pprofile: every line, by a trace function in Python; or statistical, by a thread that looks at the others."""
+from peers import Exact, Peer
 
 
-class Pprofile(Peer):
+class PprofileStatistic(Peer):
     name = "pprofile"
     label = "pprofile --statistic"
     requirement = "pprofile==2.2.0"
@@ -12,4 +12,13 @@ class Pprofile(Peer):
         return [self.program("pprofile"), "--statistic", str(1 / hz), "--out", out, *script]
 
 
-PEERS = [Pprofile]
+class Pprofile(Exact):
+    name = label = package = "pprofile"
+    pure = True
+    exact = "lines"
+
+    def command(self, python, script, out, modules=()):
+        return [python, "-m", "pprofile", "--out", out, *script]
+
+
+PEERS = [PprofileStatistic, Pprofile]

@@ -1,14 +1,15 @@
-"""viztracer: every call, in a ring of records inside the program. For the measure `trace` only."""
-from peers import Peer
+"""viztracer: every call with its begin and end, in a ring of records inside the program, saved as JSON."""
+from peers import Exact
+
+ENTRIES = 20000000  # more than any program of the bench makes: nothing is dropped
 
 
-class Viztracer(Peer):
-    name = label = "viztracer"
-    requirement = "viztracer==1.1.1"
-    attaches = None  # it samples nothing: the measures of samplers pass it over
+class Viztracer(Exact):
+    name = label = package = "viztracer"
+    suffix = ".json"
 
-    def run(self, script, hz, out):
-        return [self.program("viztracer"), "--quiet", "--tracer_entries", "20000000", "-o", out, *script]
+    def command(self, python, script, out, modules=()):
+        return [python, "-m", "viztracer", "--quiet", "--tracer_entries", str(ENTRIES), "-o", out, "--", *script]
 
 
 PEERS = [Viztracer]

@@ -1,8 +1,9 @@
-"""Programs that call: fib (Python functions only), an object-oriented mix, C functions. Times itself; prints seconds.
+"""Programs that call: fib (Python functions only), an object-oriented mix, C functions. Prints the seconds it took.
 
-    calls.py fib|oo|c ROUNDS [cprofile|profile]
+    calls.py fib|oo|c ROUNDS [THREADS]
 """
 import sys
+import threading
 import time
 
 
@@ -36,15 +37,16 @@ def c(rounds):
         len(text)
 
 
-def work(name, rounds):
-    start = time.perf_counter()
-    {"fib": fib, "oo": oo, "c": c}[name](rounds)
-    return time.perf_counter() - start
+def main():
+    work, rounds = {"fib": fib, "oo": oo, "c": c}[sys.argv[1]], int(sys.argv[2])
+    threads = [threading.Thread(target=work, args=[rounds]) for _ in range(int(sys.argv[3]) - 1 if len(sys.argv) > 3 else 0)]
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    work(rounds)
+    for thread in threads:
+        thread.join()
+    print("%.6f" % (time.perf_counter() - begin))
 
 
-if len(sys.argv) > 3:
-    import importlib
-    profiler = importlib.import_module({"cprofile": "cProfile", "profile": "profile"}[sys.argv[3]]).Profile()
-    print(profiler.runcall(work, sys.argv[1], int(sys.argv[2])))
-else:
-    print(work(sys.argv[1], int(sys.argv[2])))
+main()

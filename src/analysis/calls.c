@@ -49,40 +49,28 @@ static int on_calls(void *ctx, const struct record_calls *calls)
 
 /* --- order --- */
 
-struct ranking {
-    uint32_t *rank; /* by node: when a walk down the trie meets it */
-    uint32_t next;
-};
-
-static int rank_node(void *ctx, uint32_t node)
-{
-    struct ranking *r = ctx;
-    r->rank[node] = r->next++;
-    return 0;
-}
-
-static void rank_nothing(void *ctx ATTR_UNUSED, uint32_t node ATTR_UNUSED) {}
-
 static int compare_entries(const void *a, const void *b, void *ctx)
 {
-    const uint32_t *rank = ctx;
+    const uint32_t *number = ctx;
     const struct record_calls *x = &((const struct analysis_calls_entry *)a)->sums;
     const struct record_calls *y = &((const struct analysis_calls_entry *)b)->sums;
     if (x->thread != y->thread)
         return x->thread < y->thread ? -1 : 1;
-    return rank[x->stack] < rank[y->stack] ? -1 : rank[x->stack] > rank[y->stack];
+    return number[x->stack] < number[y->stack] ? -1 : number[x->stack] > number[y->stack];
 }
 
+/* Thread by thread, as a walk down the trie meets the paths. */
 static int sort_entries(struct analysis_calls *c, const struct profile_tables *t)
 {
-    _cleanup_free_ uint32_t *rank = calloc(t->node_count + 1, sizeof *rank);
-    if (!rank)
-        return E_NOMEM;
-    struct ranking ranking = {rank, 1};
-    int r = analysis_trie_walk(t->node_parent, t->node_count, rank_node, rank_nothing, &ranking);
-    if (r == 0 && c->count)
-        qsort_r(c->entry, c->count, sizeof *c->entry, compare_entries, rank);
-    return r;
+    uint32_t *number, *end;
+    int r = analysis_trie_number(t->node_parent, t->node_count, &number, &end);
+    if (r < 0)
+        return r;
+    if (c->count)
+        qsort_r(c->entry, c->count, sizeof *c->entry, compare_entries, number);
+    free(number);
+    free(end);
+    return 0;
 }
 
 /* --- sums --- */

@@ -49,11 +49,11 @@ int analysis_calltree_grow(struct analysis_calltree *c, const struct analysis_qu
 {
     struct analysis_forest forest = {0};
     c->options = *options;
-    int r = analysis_rows_init(&c->weights, options->by, &c->rows);
+    int r = analysis_rows_init_names(&c->weights, options->by, &c->rows);
     if (r == 0 && options->by_thread)
         r = label_threads(c);
     if (r == 0 && options->by_thread)
-        r = analysis_forest_init_threads(&c->rows, query, &forest);
+        r = analysis_forest_init_threads(&c->rows, query, options->tree.bottom_up, &forest);
     else if (r == 0)
         analysis_forest_init(&c->rows, &forest);
     if (r == 0)

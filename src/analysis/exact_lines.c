@@ -4,6 +4,7 @@
 
 #include "analysis/match.h"
 #include "base/err.h"
+#include "base/idxmap.h"
 
 bool analysis_exact_lines_has(const struct profile *p)
 {
@@ -42,8 +43,8 @@ static int take_record(void *ctx, const struct record_line *r)
     struct analysis_line_call *call = vec_push(&g->calls);
     if (!call)
         return E_NOMEM;
-    *call = (struct analysis_line_call){g->t->strings[code->file], line, r->callee, r->hits,
-                                        r->callee_ns};
+    *call = (struct analysis_line_call){
+        g->t->strings[code->file], line, r->callee, r->code, r->hits, r->callee_ns};
     return 0;
 }
 
@@ -81,6 +82,15 @@ static int compare_parts(const void *a, const void *b, void *ctx)
     return c ? c : compare_u64(x->line, y->line);
 }
 
+static int compare_part_calls(const void *a, const void *b, void *ctx)
+{
+    const struct analysis_line_call *x = a, *y = b;
+    int c = compare_codes(ctx, x->caller, y->caller);
+    if (!c)
+        c = compare_u64(x->line, y->line);
+    return c ? c : compare_codes(ctx, x->callee, y->callee);
+}
+
 static int compare_calls(const void *a, const void *b, void *ctx)
 {
     const struct analysis_line_call *x = a, *y = b;
@@ -104,7 +114,7 @@ static int compare_call_times(const void *a, const void *b)
     return c ? c : compare_u64(x->callee, y->callee);
 }
 
-static void merge(struct gathering *g)
+static void merge_parts(struct gathering *g)
 {
     void *ctx = (void *)g->t;
     size_t kept = 0;
@@ -121,21 +131,43 @@ static void merge(struct gathering *g)
         }
     }
     g->parts.len = kept;
-    if (g->calls.len)
-        qsort_r(g->calls.data, g->calls.len, sizeof *g->calls.data, compare_calls, ctx);
-    kept = 0;
-    for (size_t i = 0; i < g->calls.len; i++) {
-        struct analysis_line_call *next = &g->calls.data[i], *last = &g->calls.data[kept];
-        if (i == 0 || compare_calls(--last, next, ctx) != 0) {
-            g->calls.data[kept++] = *next;
+}
+
+/* Sorts calls and adds up those that are equal; returns how many are left. */
+static size_t merge_calls(struct analysis_line_call *call, size_t count, void *ctx,
+                          int (*compare)(const void *, const void *, void *))
+{
+    size_t kept = 0;
+    if (count)
+        qsort_r(call, count, sizeof *call, compare, ctx);
+    for (size_t i = 0; i < count; i++) {
+        struct analysis_line_call *last = kept ? &call[kept - 1] : NULL;
+        if (!last || compare(last, &call[i], ctx) != 0) {
+            call[kept++] = call[i];
         } else {
-            last->calls += next->calls;
-            last->ns += next->ns;
+            last->calls += call[i].calls;
+            last->ns += call[i].ns;
         }
     }
-    g->calls.len = kept;
-    if (kept)
-        qsort(g->calls.data, kept, sizeof *g->calls.data, compare_call_times);
+    return kept;
+}
+
+/* The calls of each function's lines, and those of the lines whatever their function. */
+static int make_calls(struct gathering *g, struct analysis_exact_lines *e)
+{
+    void *ctx = (void *)g->t;
+    size_t count = merge_calls(g->calls.data, g->calls.len, ctx, compare_part_calls);
+    struct analysis_line_call *call = malloc((count + 1) * sizeof *call);
+    if (!call)
+        return E_NOMEM;
+    if (count)
+        memcpy(call, g->calls.data, count * sizeof *call);
+    e->call = call;
+    e->call_count = merge_calls(call, count, ctx, compare_calls);
+    e->part_call_count = count;
+    if (e->call_count)
+        qsort(call, e->call_count, sizeof *call, compare_call_times);
+    return 0;
 }
 
 /* --- files and their lines --- */
@@ -218,13 +250,14 @@ int analysis_exact_lines_init(const struct profile *profile, const struct analys
         .weights = {.profile = profile, .metric = ANALYSIS_METRICS, .exact = true},
     };
     int r = profile_each_line(profile, take_record, &g, &ret->weights.damaged_chunks);
-    if (r == 0)
-        merge(&g);
+    if (r == 0) {
+        merge_parts(&g);
+        r = make_calls(&g, ret);
+    }
     ret->lines.weights = &ret->weights;
     ret->part = g.parts.data;
     ret->part_count = g.parts.len;
-    ret->call = g.calls.data;
-    ret->call_count = g.calls.len;
+    ret->part_call = g.calls.data;
     if (r == 0)
         r = make_lines(g.t, ret);
     if (r < 0)
@@ -237,6 +270,7 @@ void analysis_exact_lines_release(struct analysis_exact_lines *l)
     analysis_lines_release(&l->lines);
     free(l->part);
     free(l->call);
+    free(l->part_call);
     *l = (struct analysis_exact_lines){0};
 }
 
@@ -274,4 +308,95 @@ const struct analysis_line_call *analysis_exact_calls(const struct analysis_exac
         n++;
     *ret_count = n;
     return n ? &l->call[from] : NULL;
+}
+
+const struct analysis_line_call *analysis_exact_part_calls(const struct analysis_exact_lines *l,
+                                                           const struct analysis_line_part *part,
+                                                           size_t *ret_count)
+{
+    const struct profile_tables *t = profile_tables(l->weights.profile);
+    size_t from = 0, to = l->part_call_count, n = 0;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        const struct analysis_line_call *c = &l->part_call[middle];
+        int order = compare_codes(t, c->caller, part->code);
+        if (!order)
+            order = compare_u64(c->line, part->line);
+        if (order < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    while (from + n < l->part_call_count && l->part_call[from + n].line == part->line &&
+           compare_codes(t, l->part_call[from + n].caller, part->code) == 0)
+        n++;
+    *ret_count = n;
+    return n ? &l->part_call[from] : NULL;
+}
+
+/* --- rows of a report --- */
+
+bool analysis_exact_answers(const struct profile *p, const struct analysis_query *q)
+{
+    return analysis_exact_lines_has(p) && !profile_sample_records(p) &&
+           q->metric == ANALYSIS_METRICS && !q->has_from && !q->has_to && !q->include &&
+           !q->exclude;
+}
+
+int analysis_exact_rows_init(const struct analysis_exact_lines *l, struct analysis_rows *ret)
+{
+    const struct profile_tables *t = profile_tables(l->weights.profile);
+    struct analysis_row *row = calloc(l->part_count + 1, sizeof *row);
+    if (!row)
+        return E_NOMEM;
+    for (size_t i = 0; i < l->part_count; i++) {
+        const struct analysis_line_part *p = &l->part[i];
+        row[i] = (struct analysis_row){
+            .name = analysis_code_name(t, p->code),
+            .file = t->strings[t->codes[p->code].file],
+            .line = p->line,
+            .hits = p->hits,
+            .self = {p->own_ns, p->hits},
+            .total = {p->own_ns + p->callee_ns, p->hits},
+        };
+    }
+    *ret = (struct analysis_rows){.by = ANALYSIS_BY_LINE,
+                                  .weights = &l->weights,
+                                  .row = row,
+                                  .count = l->part_count,
+                                  .has_hits = true};
+    return 0;
+}
+
+/* Texts are interned, so equal ones are at equal places. */
+static uint32_t hash_place(struct profile_string name, struct profile_string file, uint32_t line)
+{
+    uint64_t texts = (uint64_t)(uintptr_t)name.text * 31 + (uint64_t)(uintptr_t)file.text;
+    return hash_u64(texts * 31 + line);
+}
+
+int analysis_exact_count(const struct analysis_exact_lines *l, struct analysis_rows *rows)
+{
+    const struct profile_tables *t = profile_tables(l->weights.profile);
+    struct idxmap map = {0};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < rows->count; i++) {
+        const struct analysis_row *row = &rows->row[i];
+        r = idxmap_insert(&map, hash_place(row->name, row->file, row->line), (uint32_t)i);
+    }
+    for (size_t i = 0; r == 0 && i < l->part_count; i++) {
+        const struct analysis_line_part *p = &l->part[i];
+        struct profile_string name = analysis_code_name(t, p->code);
+        struct profile_string file = t->strings[t->codes[p->code].file];
+        uint32_t at;
+        IDXMAP_FIND(&map, hash_place(name, file, p->line), k,
+                    rows->row[k].name.text == name.text && rows->row[k].file.text == file.text &&
+                        rows->row[k].line == p->line && !rows->row[k].special,
+                    at);
+        if (at != IDXMAP_NONE)
+            rows->row[at].hits += p->hits;
+    }
+    idxmap_release(&map);
+    rows->has_hits = r == 0;
+    return r;
 }

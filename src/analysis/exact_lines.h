@@ -24,6 +24,7 @@ struct analysis_line_call {
     struct profile_string file; /* the line's */
     uint32_t line;
     uint32_t callee; /* code */
+    uint32_t caller; /* code: the line's function, or one of them */
     uint64_t calls, ns;
 };
 
@@ -34,6 +35,8 @@ struct analysis_exact_lines {
     size_t part_count;
     struct analysis_line_call *call; /* by file (its address) and line, the longest first */
     size_t call_count;
+    struct analysis_line_call *part_call; /* the same for each part: by caller, line and callee */
+    size_t part_call_count;
 };
 
 /* True if the recording has any. */
@@ -53,6 +56,22 @@ const struct analysis_line_call *analysis_exact_calls(const struct analysis_exac
 bool analysis_exact_is_worth(const struct analysis_exact_lines *l,
                              const struct analysis_line_part *part,
                              const struct analysis_lines_select *select, struct buf *scratch);
+
+/* What a line of one function called: `*ret_count` of them, by callee. */
+const struct analysis_line_call *analysis_exact_part_calls(const struct analysis_exact_lines *l,
+                                                           const struct analysis_line_part *part,
+                                                           size_t *ret_count);
+
+/* Does the recording answer the question with exact lines? It has some and no samples, and nothing
+ * is asked that they do not know: moments, stacks, or a metric of exact calls. */
+bool analysis_exact_answers(const struct profile *p, const struct analysis_query *q);
+
+/* The parts as rows by line: `self` is the own time, `total` with callee time, samples are hits. They
+ * borrow `l`, stand in no stacks and so have no edges. */
+int analysis_exact_rows_init(const struct analysis_exact_lines *l, struct analysis_rows *ret);
+
+/* Puts the hits beside rows by line that were made of samples. */
+int analysis_exact_count(const struct analysis_exact_lines *l, struct analysis_rows *rows);
 
 /* The name that a code object is shown by. */
 struct profile_string analysis_code_name(const struct profile_tables *t, uint32_t code);

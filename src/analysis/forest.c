@@ -1,15 +1,13 @@
-/* The three forests. Only those with something new own their columns. */
+/* The forests of one run and of two. Only those with something new own their columns. */
 #include "analysis/forest.h"
 
 #include "analysis/partners.h"
-#include "analysis/stream.h"
 #include "base/err.h"
 #include "base/vec.h"
 
 enum { OWN_PARENT, OWN_ROW, OWN_WEIGHT, OWN_BEFORE };
 
-/* Samples without a Python frame have the last row of all, if there are any. */
-static uint32_t rootless_row(const struct analysis_rows *rows)
+uint32_t analysis_forest_rootless(const struct analysis_rows *rows)
 {
     bool has = rows->weights->node[RECORD_STACK_ROOT].samples && rows->count;
     return has ? (uint32_t)rows->count - 1 : ANALYSIS_ROW_NONE;
@@ -23,161 +21,15 @@ void analysis_forest_init(const struct analysis_rows *rows, struct analysis_fore
                                     .row = rows->node_row,
                                     .own = rows->weights->node,
                                     .row_count = rows->count,
-                                    .rootless = rootless_row(rows)};
+                                    .rootless = analysis_forest_rootless(rows)};
 }
 
 void analysis_forest_release(struct analysis_forest *f)
 {
     for (size_t i = 0; i < ARRAY_LEN(f->owned); i++)
         free(f->owned[i]);
+    analysis_threads_free(f->threads);
     *f = (struct analysis_forest){0};
-}
-
-/* --- by thread --- */
-
-enum { PAGE_BITS = 10, PAGE_SIZE = 1 << PAGE_BITS };
-
-/* A node of the new forest is a (thread, node of the trie) pair; the trie's root makes the thread
- * itself. From a pair to its node leads a table in two steps: pages are made where a thread has
- * nodes, and a stack and its callers are often on one page. */
-struct splitting {
-    const struct analysis_rows *rows;
-    const struct profile_tables *t;
-    uint32_t rootless;
-    VEC(uint32_t) parent;
-    VEC(uint32_t) row;
-    VEC(struct analysis_weight) own;
-    VEC(uint32_t) way;     /* from a stack up to the first node that is known */
-    uint32_t ***pages;     /* [thread][node >> PAGE_BITS][node & …]: 0 is none */
-    uint32_t *rootless_of; /* for each thread: its node without a Python frame; 0: none */
-    size_t page_count;
-};
-
-static int add(struct splitting *s, uint32_t parent, uint32_t row, uint32_t *ret)
-{
-    uint32_t *p = vec_push(&s->parent), *r = vec_push(&s->row);
-    if (!p || !r || !vec_push(&s->own))
-        return E_NOMEM;
-    if (s->parent.len >= UINT32_MAX)
-        return E_LIMIT;
-    *p = parent;
-    *r = row;
-    *ret = (uint32_t)s->parent.len - 1;
-    return 0;
-}
-
-/* Where the node of a pair is kept; NULL without memory. */
-static uint32_t *place_of(struct splitting *s, uint32_t thread, uint32_t node)
-{
-    uint32_t ***pages = &s->pages[thread];
-    if (!*pages)
-        *pages = calloc(s->page_count, sizeof **pages);
-    if (!*pages)
-        return NULL;
-    uint32_t **page = &(*pages)[node >> PAGE_BITS];
-    if (!*page)
-        *page = calloc(PAGE_SIZE, sizeof **page);
-    return *page ? *page + (node & (PAGE_SIZE - 1)) : NULL;
-}
-
-/* The node for a stack of a thread, made with all that is above it. */
-static int node_of(struct splitting *s, uint32_t thread, uint32_t stack, uint32_t *ret)
-{
-    uint32_t at = 0;
-    s->way.len = 0;
-    for (uint32_t n = stack;; n = s->t->node_parent[n]) {
-        const uint32_t *place = place_of(s, thread, n);
-        if (!place)
-            return E_NOMEM;
-        at = *place;
-        if (at)
-            break;
-        uint32_t *step = vec_push(&s->way);
-        if (!step)
-            return E_NOMEM;
-        *step = n;
-        if (n == RECORD_STACK_ROOT)
-            break;
-    }
-    int r = 0;
-    for (size_t i = s->way.len; r == 0 && i-- > 0;) {
-        uint32_t n = s->way.data[i];
-        uint32_t row = n ? s->rows->node_row[n] : (uint32_t)s->rows->count + thread;
-        r = add(s, at, row, &at);
-        if (r == 0)
-            *place_of(s, thread, n) = at; /* the page is there: it was asked for above */
-    }
-    *ret = at;
-    return r;
-}
-
-/* What a thread carries without a Python frame stands under it as a node of its own. */
-static int rootless_node_of(struct splitting *s, uint32_t thread, uint32_t *ret)
-{
-    uint32_t parent;
-    int r = 0;
-    if (!s->rootless_of[thread]) {
-        r = node_of(s, thread, RECORD_STACK_ROOT, &parent);
-        if (r == 0)
-            r = add(s, parent, s->rootless, &s->rootless_of[thread]);
-    }
-    *ret = s->rootless_of[thread];
-    return r;
-}
-
-static int on_run(void *ctx, const struct analysis_run *run)
-{
-    struct splitting *s = ctx;
-    uint32_t at;
-    bool is_rootless = run->stack == RECORD_STACK_ROOT && s->rootless != ANALYSIS_ROW_NONE;
-    int r = is_rootless ? rootless_node_of(s, run->thread, &at)
-                        : node_of(s, run->thread, run->stack, &at);
-    if (r == 0)
-        analysis_weight_add(&s->own.data[at], run->weight);
-    return r;
-}
-
-static void release_pages(struct splitting *s)
-{
-    for (size_t i = 0; s->pages && i < s->t->thread_count; i++) {
-        for (size_t k = 0; s->pages[i] && k < s->page_count; k++)
-            free(s->pages[i][k]);
-        free(s->pages[i]);
-    }
-    free(s->pages);
-    free(s->rootless_of);
-}
-
-int analysis_forest_init_threads(const struct analysis_rows *rows,
-                                 const struct analysis_query *query, struct analysis_forest *ret)
-{
-    const struct profile *profile = rows->weights->profile;
-    struct splitting s = {
-        .rows = rows, .t = profile_tables(profile), .rootless = rootless_row(rows)};
-    s.page_count = (s.t->node_count >> PAGE_BITS) + 1;
-    s.pages = calloc(s.t->thread_count + 1, sizeof *s.pages);
-    s.rootless_of = calloc(s.t->thread_count + 1, sizeof *s.rootless_of);
-    uint32_t root;
-    int r = s.pages && s.rootless_of ? add(&s, 0, ANALYSIS_ROW_NONE, &root) : E_NOMEM;
-    if (r == 0)
-        r = analysis_stream_each(profile, query, on_run, &s);
-    release_pages(&s);
-    vec_release(&s.way);
-    struct analysis_forest f = {
-        .count = s.parent.len,
-        .parent = s.parent.data,
-        .row = s.row.data,
-        .own = s.own.data,
-        .row_count = rows->count + s.t->thread_count,
-        .rootless = ANALYSIS_ROW_NONE,
-        .owned = {s.parent.data, s.row.data, s.own.data},
-    };
-    if (r < 0) {
-        analysis_forest_release(&f);
-        return r;
-    }
-    *ret = f;
-    return 0;
 }
 
 /* --- two runs --- */
@@ -212,9 +64,9 @@ static void lay_over(const struct analysis_rows *before, const struct analysis_r
         row[at] = map[before->node_row[i]];
         was[at] = before->weights->node[i];
     }
-    f->rootless = rootless_row(rows);
-    if (f->rootless == ANALYSIS_ROW_NONE && rootless_row(before) != ANALYSIS_ROW_NONE)
-        f->rootless = map[rootless_row(before)];
+    f->rootless = analysis_forest_rootless(rows);
+    if (f->rootless == ANALYSIS_ROW_NONE && analysis_forest_rootless(before) != ANALYSIS_ROW_NONE)
+        f->rootless = map[analysis_forest_rootless(before)];
 }
 
 int analysis_forest_init_diff(const struct analysis_rows *before, const struct analysis_rows *rows,

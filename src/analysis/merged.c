@@ -11,30 +11,31 @@
  * equal length, which the depths decide. */
 #include "analysis/merged.h"
 
+#include "analysis/trie.h"
 #include "base/err.h"
 #include "base/idxmap.h"
 #include "base/large.h"
-#include "base/vec.h"
 
-enum { BLOCK = 32 };
+/* Large enough that what is known of blocks stays in the cache. */
+enum { BLOCK = 256 };
 
+/* The merged nodes in the order they are met: no more than there are nodes, and two. */
 struct merging {
-    VEC(uint32_t) parent;
-    VEC(uint32_t) row;
+    uint32_t *parent, *row;
+    uint32_t count;
     struct idxmap map;
 };
 
 static int find_or_add(struct merging *m, uint32_t parent, uint32_t row, uint32_t *ret)
 {
     uint32_t hash = hash_u64((uint64_t)parent << 32 | row), at;
-    IDXMAP_FIND(&m->map, hash, i, m->parent.data[i] == parent && m->row.data[i] == row, at);
+    IDXMAP_FIND(&m->map, hash, i, m->parent[i] == parent && m->row[i] == row, at);
     if (at == IDXMAP_NONE) {
-        at = (uint32_t)m->parent.len;
-        uint32_t *p = vec_push(&m->parent), *r = vec_push(&m->row);
-        if (!p || !r || idxmap_insert(&m->map, hash, at) < 0)
+        at = m->count++;
+        m->parent[at] = parent;
+        m->row[at] = row;
+        if (idxmap_insert(&m->map, hash, at) < 0)
             return E_NOMEM;
-        *p = parent;
-        *r = row;
     }
     *ret = at;
     return 0;
@@ -43,11 +44,8 @@ static int find_or_add(struct merging *m, uint32_t parent, uint32_t row, uint32_
 static int merge(const struct analysis_rows *rows, struct merging *m, uint32_t *of)
 {
     const struct profile_tables *t = profile_tables(rows->weights->profile);
-    uint32_t *row = vec_push(&m->parent) ? vec_push(&m->row) : NULL;
-    if (!row)
-        return E_NOMEM;
-    *row = ANALYSIS_ROW_NONE;
     int r = 0;
+    m->row[m->count++] = ANALYSIS_ROW_NONE;
     of[0] = 0;
     for (size_t i = 1; r == 0 && i < t->node_count; i++)
         r = find_or_add(m, of[t->node_parent[i]], rows->node_row[i], &of[i]);
@@ -56,49 +54,23 @@ static int merge(const struct analysis_rows *rows, struct merging *m, uint32_t *
     return r;
 }
 
-/* A walk's number of every node: a subtree takes as many numbers as it has nodes. */
-static int number(const struct merging *m, uint32_t **ret)
-{
-    const uint32_t *parent = m->parent.data;
-    size_t count = m->parent.len;
-    uint32_t *place = large_calloc(count + 1, sizeof *place);
-    _cleanup_free_ uint32_t *size = large_calloc(count + 1, sizeof *size);
-    if (!place || !size) {
-        free(place);
-        return E_NOMEM;
-    }
-    for (size_t i = 0; i < count; i++)
-        size[i] = 1;
-    for (size_t i = count; i-- > 1;)
-        size[parent[i]] += size[i];
-    place[0] = 0;
-    uint32_t *next = size; /* from here on: the number that the next child of a node gets */
-    next[0] = 1;
-    for (size_t i = 1; i < count; i++) {
-        place[i] = next[parent[i]];
-        next[parent[i]] += size[i];
-        next[i] = place[i] + 1;
-    }
-    *ret = place;
-    return 0;
-}
-
 static int lay_out(const struct merging *m, size_t stacks, struct analysis_merged *made)
 {
-    size_t count = m->parent.len;
-    uint32_t *place;
-    int r = number(m, &place);
+    size_t count = m->count;
+    uint32_t *place, *end;
+    int r = analysis_trie_number(m->parent, count, &place, &end);
     if (r < 0)
         return r;
+    free(end);
     made->count = count;
     made->parent = large_calloc(count + 1, sizeof *made->parent);
     made->row = large_calloc(count + 1, sizeof *made->row);
     made->depth = large_calloc(count + 1, sizeof *made->depth);
     r = made->parent && made->row && made->depth ? 0 : E_NOMEM;
     for (size_t i = 0; r == 0 && i < count; i++) {
-        uint32_t at = place[i], up = place[m->parent.data[i]];
+        uint32_t at = place[i], up = place[m->parent[i]];
         made->parent[at] = up;
-        made->row[at] = m->row.data[i];
+        made->row[at] = m->row[i];
         made->depth[at] = i ? made->depth[up] + 1 : 0;
     }
     for (size_t i = 0; r == 0 && i < stacks; i++)
@@ -110,14 +82,15 @@ static int lay_out(const struct merging *m, size_t stacks, struct analysis_merge
 int analysis_merged_init(const struct analysis_rows *rows, struct analysis_merged *ret)
 {
     const struct profile_tables *t = profile_tables(rows->weights->profile);
-    struct merging m = {0};
+    struct merging m = {.parent = large_calloc(t->node_count + 2, sizeof *m.parent),
+                        .row = large_calloc(t->node_count + 2, sizeof *m.row)};
     struct analysis_merged made = {.of = large_calloc(t->node_count + 1, sizeof *made.of)};
-    int r = made.of ? merge(rows, &m, made.of) : E_NOMEM;
+    int r = made.of && m.parent && m.row ? merge(rows, &m, made.of) : E_NOMEM;
     idxmap_release(&m.map);
     if (r == 0)
         r = lay_out(&m, t->node_count, &made);
-    vec_release(&m.parent);
-    vec_release(&m.row);
+    free(m.parent);
+    free(m.row);
     if (r < 0) {
         analysis_merged_release(&made);
         return r;
@@ -132,8 +105,7 @@ void analysis_merged_release(struct analysis_merged *m)
     free(m->row);
     free(m->depth);
     free(m->of);
-    free(m->jump);
-    free(m->near);
+    free(m->place);
     free(m->far);
     *m = (struct analysis_merged){0};
 }
@@ -145,18 +117,26 @@ static unsigned log2_of(size_t n)
     return 63u - (unsigned)__builtin_clzll(n);
 }
 
-static int fill_near(struct analysis_merged *m)
+static void fill_near(struct analysis_merged *m)
 {
-    m->near = large_calloc(m->count + 1, sizeof *m->near);
-    if (!m->near)
-        return E_NOMEM;
+    struct analysis_merged_place *p = m->place;
     for (size_t i = 0; i < m->count; i++)
-        m->near[i].to = i % BLOCK ? (uint32_t)min_u64(m->near[i - 1].to, m->depth[i]) : m->depth[i];
+        p[i].to = i % BLOCK ? (uint32_t)min_u64(p[i - 1].to, p[i].depth) : p[i].depth;
     for (size_t i = m->count; i-- > 0;) {
         bool last = i + 1 == m->count || (i + 1) % BLOCK == 0;
-        m->near[i].from = last ? m->depth[i] : (uint32_t)min_u64(m->near[i + 1].from, m->depth[i]);
+        p[i].from = last ? p[i].depth : (uint32_t)min_u64(p[i + 1].from, p[i].depth);
     }
-    return 0;
+}
+
+static void fill_jumps(struct analysis_merged *m)
+{
+    struct analysis_merged_place *p = m->place;
+    for (size_t i = 0; i < m->count; i++) {
+        uint32_t up = m->parent[i], jump = p[up].jump;
+        bool equal = p[up].depth - p[jump].depth == p[jump].depth - p[p[jump].jump].depth;
+        p[i].depth = m->depth[i];
+        p[i].jump = i && equal ? p[jump].jump : up;
+    }
 }
 
 /* Level k, one row of `blocks` numbers: the least depth of the 2^k blocks from each on. */
@@ -168,7 +148,7 @@ static int fill_far(struct analysis_merged *m)
     if (!m->far)
         return E_NOMEM;
     for (size_t i = 0; i < blocks; i++)
-        m->far[i] = m->near[i * BLOCK].from;
+        m->far[i] = m->place[i * BLOCK].from;
     for (unsigned k = 1; k < levels; k++) {
         const uint32_t *below = m->far + (k - 1) * blocks;
         uint32_t *row = m->far + k * blocks;
@@ -181,44 +161,62 @@ static int fill_far(struct analysis_merged *m)
 
 int analysis_merged_index(struct analysis_merged *m)
 {
-    m->jump = large_calloc(m->count + 1, sizeof *m->jump);
-    if (!m->jump)
+    m->place = large_calloc(m->count + 1, sizeof *m->place);
+    if (!m->place)
         return E_NOMEM;
-    for (size_t i = 1; i < m->count; i++) {
-        uint32_t up = m->parent[i], jump = m->jump[up];
-        bool equal = m->depth[up] - m->depth[jump] == m->depth[jump] - m->depth[m->jump[jump]];
-        m->jump[i] = equal ? m->jump[jump] : up;
-    }
-    int r = fill_near(m);
-    return r < 0 ? r : fill_far(m);
+    fill_jumps(m);
+    fill_near(m);
+    return fill_far(m);
 }
 
 uint32_t analysis_merged_ancestor(const struct analysis_merged *m, uint32_t node, uint32_t depth)
 {
-    while (m->depth[node] > depth)
-        node = m->depth[m->jump[node]] >= depth ? m->jump[node] : m->parent[node];
+    const struct analysis_merged_place *p = m->place;
+    while (p[node].depth > depth)
+        node = p[p[node].jump].depth >= depth ? p[node].jump : m->parent[node];
     return node;
+}
+
+/* The whole blocks between two others: two runs of them, which overlap. */
+struct runs {
+    const uint32_t *left, *right;
+};
+
+static inline struct runs runs_between(const struct analysis_merged *m, size_t first, size_t last)
+{
+    size_t blocks = (m->count + BLOCK - 1) / BLOCK;
+    unsigned k = log2_of(last - first - 1);
+    const uint32_t *row = m->far + k * blocks;
+    return (struct runs){row + first + 1, row + last - ((size_t)1 << k)};
+}
+
+void analysis_merged_fetch_between(const struct analysis_merged *m, uint32_t a, uint32_t b)
+{
+    size_t from = (a < b ? a : b) + (size_t)1, to = a < b ? b : a;
+    size_t first = from / BLOCK, last = to / BLOCK;
+    if (a == b || last - first <= 1)
+        return;
+    struct runs runs = runs_between(m, first, last);
+    __builtin_prefetch(runs.left);
+    __builtin_prefetch(runs.right);
 }
 
 uint32_t analysis_merged_shared(const struct analysis_merged *m, uint32_t a, uint32_t b)
 {
     if (a == b)
-        return m->depth[a];
+        return m->place[a].depth;
     size_t from = (a < b ? a : b) + (size_t)1, to = a < b ? b : a;
     size_t first = from / BLOCK, last = to / BLOCK;
-    uint32_t least = m->depth[to];
     if (first == last) {
+        uint32_t least = m->depth[to];
         for (size_t i = from; i < to; i++)
             least = m->depth[i] < least ? m->depth[i] : least;
         return least - 1;
     }
-    least = (uint32_t)min_u64(m->near[from].from, m->near[to].to);
+    uint32_t least = (uint32_t)min_u64(m->place[from].from, m->place[to].to);
     if (last - first > 1) {
-        size_t blocks = (m->count + BLOCK - 1) / BLOCK;
-        unsigned k = log2_of(last - first - 1);
-        const uint32_t *row = m->far + k * blocks;
-        uint32_t left = row[first + 1], right = row[last - ((size_t)1 << k)];
-        least = (uint32_t)min_u64(least, min_u64(left, right));
+        struct runs runs = runs_between(m, first, last);
+        least = (uint32_t)min_u64(least, min_u64(*runs.left, *runs.right));
     }
     return least - 1;
 }

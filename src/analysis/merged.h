@@ -9,8 +9,11 @@
 
 #include "analysis/rows.h"
 
-struct analysis_merged_least {
-    uint32_t to, from; /* among the nodes of a block: up to this one, and from this one on */
+/* What the index knows of a node, together: nodes are met in no order. */
+struct analysis_merged_place {
+    uint32_t to, from; /* least depths in its block: up to this one, and from this one on */
+    uint32_t depth;
+    uint32_t jump; /* an ancestor further up, so that climbing takes logarithmic time */
 };
 
 struct analysis_merged {
@@ -21,10 +24,8 @@ struct analysis_merged {
     uint32_t *of;    /* for each node of the profile's trie; samples without a Python frame have a
                         node of their own under the root, so of[0] is that */
     /* what analysis_merged_index() adds */
-    uint32_t *jump; /* an ancestor further up, so that climbing takes logarithmic time */
-    /* the least depths in ranges of numbers, to find out what two paths share: see merged.c */
-    struct analysis_merged_least *near;
-    uint32_t *far;
+    struct analysis_merged_place *place;
+    uint32_t *far; /* least depths of runs of blocks */
 };
 
 int analysis_merged_init(const struct analysis_rows *rows, struct analysis_merged *ret);
@@ -38,5 +39,13 @@ uint32_t analysis_merged_ancestor(const struct analysis_merged *m, uint32_t node
 
 /* How many frames both paths share: the depth of the deepest node on both. */
 uint32_t analysis_merged_shared(const struct analysis_merged *m, uint32_t a, uint32_t b);
+
+/* Asks memory for what that question will need, without waiting: who goes through many has the
+ * places of a stretch brought first, and then what lies between them. */
+static inline void analysis_merged_fetch(const struct analysis_merged *m, uint32_t node)
+{
+    __builtin_prefetch(&m->place[node]);
+}
+void analysis_merged_fetch_between(const struct analysis_merged *m, uint32_t a, uint32_t b);
 
 #endif

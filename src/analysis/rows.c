@@ -91,13 +91,13 @@ static int add_rootless(struct analysis_rows *rows)
     return 0;
 }
 
-static int fill_code(struct analysis_rows *rows)
+static int fill_code(struct analysis_rows *rows, bool weighed)
 {
     int r = analysis_groups_fill(rows);
-    if (r == 0)
+    if (r == 0 && weighed)
         r = weigh_rows(rows);
     if (r == 0 && analysis_exact_has(rows))
-        return analysis_exact_rows(rows);
+        return weighed ? analysis_exact_rows(rows) : 0;
     return r < 0 ? r : add_rootless(rows);
 }
 
@@ -170,7 +170,20 @@ int analysis_rows_init(const struct analysis_weights *weights, enum analysis_by 
     struct analysis_rows rows = {.by = by, .weights = weights};
     int r = by == ANALYSIS_BY_THREAD    ? fill_threads(&rows)
             : by == ANALYSIS_BY_PROCESS ? fill_processes(&rows)
-                                        : fill_code(&rows);
+                                        : fill_code(&rows, true);
+    if (r < 0) {
+        analysis_rows_release(&rows);
+        return r;
+    }
+    *ret = rows;
+    return 0;
+}
+
+int analysis_rows_init_names(const struct analysis_weights *weights, enum analysis_by by,
+                             struct analysis_rows *ret)
+{
+    struct analysis_rows rows = {.by = by, .weights = weights};
+    int r = fill_code(&rows, false);
     if (r < 0) {
         analysis_rows_release(&rows);
         return r;

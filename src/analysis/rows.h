@@ -45,6 +45,7 @@ struct analysis_row {
     uint64_t calls, primitive_calls; /* of exact counts or calls; 0 else */
     uint64_t resumes;                /* of exact calls; 0 else */
     uint64_t alive_ns; /* coroutines: from begin to end; one in another of the same once */
+    uint64_t hits;     /* of lines that were counted (analysis/exact_lines.h); 0 else */
     struct analysis_weight self, total;
 };
 
@@ -57,11 +58,17 @@ struct analysis_rows {
                            thread or process, which have no place in a stack */
     char **texts;       /* owned: names that were made here */
     size_t text_count;
+    bool has_hits; /* lines were counted: `hits` mean something */
 };
 
 int analysis_rows_init(const struct analysis_weights *weights, enum analysis_by by,
                        struct analysis_rows *ret);
 void analysis_rows_release(struct analysis_rows *rows);
+
+/* Names and places alone, for who has weights of his own: no selves, totals or calls. Of kinds that
+ * stand in stacks. */
+int analysis_rows_init_names(const struct analysis_weights *weights, enum analysis_by by,
+                             struct analysis_rows *ret);
 
 /* True if rows of that kind stand in stacks, and so have callers and callees. */
 bool analysis_by_is_code(enum analysis_by by);

@@ -161,8 +161,9 @@ int analysis_selection_init(const struct analysis_rows *rows, const struct analy
     double least = select->min_percent / 100 * (double)rows->weights->total.weight;
     for (size_t i = 0; i < rows->count; i++) {
         const struct analysis_row *row = &rows->row[i];
-        if (row->total.samples && (double)row->total.weight >= least &&
-            matches(row, select->match, &text))
+        /* the time before a function's first line has no hits */
+        bool seen = row->total.samples || row->total.weight;
+        if (seen && (double)row->total.weight >= least && matches(row, select->match, &text))
             s.row[s.count++] = (uint32_t)i;
     }
     struct order order = order_of(rows, select->sort);

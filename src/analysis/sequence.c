@@ -37,11 +37,14 @@ struct segment {
     struct fold fold;
 };
 
+static const struct segment NOTHING_OPEN;
+
 struct thread_state {
     VEC(struct segment) open; /* [0] stands for the thread itself, at depth 0 */
     struct analysis_weight carried;
     uint64_t end_ns; /* of the last run */
     uint32_t node;   /* its stack, merged */
+    uint32_t ahead;  /* that of the last run that was looked up */
     uint32_t lane;   /* plus one; 0: not seen yet */
 };
 
@@ -191,16 +194,19 @@ static int follow(struct charting *c, struct thread_state *th, uint32_t node, ui
 {
     bool broken = start - th->end_ns > BREAK_NS;
     uint32_t shared = broken ? 0 : analysis_merged_shared(c->merged, th->node, node);
-    uint32_t depth = c->merged->depth[node];
+    uint32_t depth = c->merged->place[node].depth;
     int r = close_to(c, th, shared);
     th->node = node;
     if (r < 0 || depth == shared)
         return r;
-    struct segment *seg = vec_push(&th->open);
-    if (!seg)
+    if (!vec_reserve(&th->open, th->open.len + 1))
         return E_NOMEM;
-    *seg = (struct segment){
-        .first = shared + 1, .last = depth, .start_ns = start, .before = th->carried};
+    struct segment *seg = &th->open.data[th->open.len++];
+    *seg = NOTHING_OPEN;
+    seg->first = shared + 1;
+    seg->last = depth;
+    seg->start_ns = start;
+    seg->before = th->carried;
     return 0;
 }
 
@@ -237,19 +243,33 @@ static int add_run(struct charting *c, const struct analysis_run *run, uint32_t 
 }
 
 /* Stacks are met in no order: those of a stretch are looked up together, so that memory is waited
- * for once and not for each. */
+ * for once and not for each. First what the next stretch will ask for; then which nodes the runs of
+ * this one end at; then what lies between each and the one before it. */
+static void look_up(struct charting *c, const struct analysis_run *runs, size_t len, size_t next,
+                    uint32_t *node)
+{
+    const struct analysis_merged *m = c->merged;
+    for (size_t i = len; i < len + next; i++)
+        __builtin_prefetch(&m->of[runs[i].stack]);
+    for (size_t i = 0; i < len; i++) {
+        node[i] = m->of[runs[i].stack];
+        analysis_merged_fetch(m, node[i]);
+    }
+    for (size_t i = 0; i < len; i++) {
+        struct thread_state *th = &c->thread[runs[i].thread];
+        analysis_merged_fetch_between(m, th->ahead, node[i]);
+        th->ahead = node[i];
+    }
+}
+
 static int on_runs(void *ctx, const struct analysis_run *runs, size_t n)
 {
     struct charting *c = ctx;
     uint32_t node[AHEAD_RUNS];
     int r = 0;
-    for (size_t from = 0; r == 0 && from < n; from += AHEAD_RUNS) {
-        size_t len = min_u64(n - from, AHEAD_RUNS);
-        for (size_t i = 0; i < len; i++) {
-            node[i] = c->merged->of[runs[from + i].stack];
-            __builtin_prefetch(&c->merged->depth[node[i]]);
-            __builtin_prefetch(&c->merged->near[node[i]]);
-        }
+    for (size_t from = 0, len; r == 0 && from < n; from += len) {
+        len = min_u64(n - from, AHEAD_RUNS);
+        look_up(c, &runs[from], len, min_u64(n - from - len, AHEAD_RUNS), node);
         for (size_t i = 0; r == 0 && i < len; i++)
             r = add_run(c, &runs[from + i], node[i]);
     }

@@ -6,7 +6,7 @@
  * ten thousand frames deep. */
 #include "analysis/tree.h"
 
-#include "base/err.h"
+#include "analysis/heap.h"
 #include "base/large.h"
 #include "base/vec.h"
 
@@ -22,23 +22,20 @@ struct candidate {
     struct analysis_weight total, before;
 };
 
-struct heap_item {
-    double key;
-    uint32_t candidate;
-};
-
 struct growing {
     const struct analysis_forest *f;
     bool bottom_up;
-    uint32_t *first, *next;                           /* children in the forest; top down only */
+    /* of the forest's nodes, and bottom up of its pairs, if it has some; what is made here is owned */
+    struct analysis_threads_columns at;
+    uint32_t *first, *next; /* top down only; owned, as are the next two */
     struct analysis_weight *subtree, *before_subtree; /* top down only; the latter may be NULL */
     double scale, before_scale;                       /* from weights to shares */
     VEC(struct entry) entries;
     VEC(struct candidate) candidates;
-    VEC(struct heap_item) heap;
-    VEC(struct heap_item) deep; /* candidates that are never taken, for they lie too deep */
-    VEC(struct entry) step;     /* one step's entries, before they are grouped */
-    uint32_t *slot;             /* for each row: its candidate in this step, or NONE */
+    struct heap heap;       /* of candidates */
+    struct heap deep;       /* those that are never taken, for they lie too deep; in no order */
+    VEC(struct entry) step; /* one step's entries, before they are grouped */
+    uint32_t *slot;         /* for each row: its candidate in this step, or NONE */
     VEC(struct analysis_tree_node) node;
     VEC(struct analysis_weight) before_self, before_total;
     VEC(uint32_t) last_child; /* of each node of the tree while it grows */
@@ -49,58 +46,11 @@ struct growing {
 
 static const struct analysis_weight NOTHING;
 
-/* --- the heap: the heaviest first, of equal ones the older --- */
-
-static bool is_before(const struct heap_item *a, const struct heap_item *b)
-{
-    return a->key > b->key || (a->key == b->key && a->candidate < b->candidate);
-}
-
-static int set_aside(struct growing *g, struct heap_item item)
-{
-    struct heap_item *slot = vec_push(&g->deep);
-    if (!slot)
-        return E_NOMEM;
-    *slot = item;
-    return 0;
-}
-
-static int heap_push(struct growing *g, struct heap_item item)
-{
-    if (!vec_push(&g->heap))
-        return E_NOMEM;
-    struct heap_item *h = g->heap.data;
-    size_t i = g->heap.len - 1;
-    while (i > 0 && is_before(&item, &h[(i - 1) / 2])) {
-        h[i] = h[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    h[i] = item;
-    return 0;
-}
-
-static struct heap_item heap_pop(struct growing *g)
-{
-    struct heap_item *h = g->heap.data, top = h[0], item = h[--g->heap.len];
-    size_t n = g->heap.len, i = 0;
-    for (size_t child = 1; child < n; child = 2 * i + 1) {
-        if (child + 1 < n && is_before(&h[child + 1], &h[child]))
-            child++;
-        if (!is_before(&h[child], &item))
-            break;
-        h[i] = h[child];
-        i = child;
-    }
-    if (n)
-        h[i] = item;
-    return top;
-}
-
 /* --- weights of entries --- */
 
 static struct analysis_weight total_of(const struct growing *g, struct entry e)
 {
-    return g->bottom_up ? g->f->own[e.stack] : g->subtree[e.at];
+    return g->bottom_up ? g->at.own[e.stack] : g->at.subtree[e.at];
 }
 
 static struct analysis_weight before_of(const struct growing *g, struct entry e)
@@ -122,7 +72,7 @@ static int group_step(struct growing *g, uint32_t parent, size_t *ret_first)
     size_t first = g->candidates.len;
     for (size_t i = 0; i < g->step.len; i++) {
         struct entry e = g->step.data[i];
-        uint32_t row = e.at ? g->f->row[e.at] : g->f->rootless;
+        uint32_t row = e.at ? g->at.row[e.at] : g->f->rootless;
         if (g->slot[row] == ANALYSIS_ROW_NONE) {
             struct candidate *c = vec_push(&g->candidates);
             if (!c || g->candidates.len >= UINT32_MAX)
@@ -153,7 +103,7 @@ static int place_step(struct growing *g, size_t first, size_t at)
     }
     for (size_t i = 0; i < g->step.len; i++) {
         struct entry e = g->step.data[i];
-        uint32_t row = e.at ? g->f->row[e.at] : g->f->rootless;
+        uint32_t row = e.at ? g->at.row[e.at] : g->f->rootless;
         struct candidate *c = &g->candidates.data[g->slot[row]];
         g->entries.data[c->first + c->len++] = e;
     }
@@ -164,7 +114,7 @@ static int place_step(struct growing *g, size_t first, size_t at)
             (double)c->total.weight * g->scale + (double)c->before.weight * g->before_scale;
         bool deep = g->options->max_depth && g->depth.data[c->parent] >= g->options->max_depth;
         struct heap_item item = {key, (uint32_t)i};
-        int r = deep ? set_aside(g, item) : heap_push(g, item);
+        int r = deep ? heap_set_aside(&g->deep, item) : heap_push(&g->heap, item);
         if (r < 0)
             return r;
     }
@@ -180,16 +130,29 @@ static int push_step(struct growing *g, struct entry e)
     return 0;
 }
 
+/* A forest of threads makes its nodes as they are come to. */
+static int open_node(struct growing *g, uint32_t at)
+{
+    if (!g->f->threads)
+        return 0;
+    int r = analysis_threads_open(g->f->threads, at);
+    g->at = analysis_threads_columns(g->f->threads);
+    return r;
+}
+
 /* Top down: the children of every entry; their own weights are this node's self. */
 static int step_down(struct growing *g, uint32_t node, size_t first, size_t len)
 {
     for (size_t i = first; i < first + len; i++) {
         uint32_t at = g->entries.data[i].at;
         bool is_rootless = at == 0 && node != 0;
-        analysis_weight_add(&g->node.data[node].self, g->f->own[at]);
+        int r = open_node(g, at);
+        if (r < 0)
+            return r;
+        analysis_weight_add(&g->node.data[node].self, g->at.own[at]);
         if (g->f->before)
             analysis_weight_add(&g->before_self.data[node], g->f->before[at]);
-        for (uint32_t c = is_rootless ? 0 : g->first[at]; c; c = g->next[c])
+        for (uint32_t c = is_rootless ? 0 : g->at.first[at]; c; c = g->at.next[c])
             if (is_seen(g, (struct entry){c, c}) && push_step(g, (struct entry){c, c}) < 0)
                 return E_NOMEM;
     }
@@ -202,19 +165,27 @@ static int step_down(struct growing *g, uint32_t node, size_t first, size_t len)
     return r < 0 ? r : place_step(g, from, at);
 }
 
+/* Who called; of pairs the outermost was called by their thread, if you will. */
+static uint32_t caller_of(const struct analysis_forest *f, struct entry e)
+{
+    uint32_t up = f->parent[e.at];
+    bool under_thread = !up && f->pair_thread && e.at != f->pair_thread[e.stack];
+    return under_thread ? f->pair_thread[e.stack] : up;
+}
+
 /* Bottom up: every entry climbs to its caller, in the slice it has; who is at the top ends here. */
 static int step_up(struct growing *g, uint32_t node, size_t first, size_t len)
 {
     for (size_t i = first; i < first + len; i++) {
         struct entry e = g->entries.data[i];
         if (node && e.at)
-            e.at = g->f->parent[e.at];
+            e.at = caller_of(g->f, e);
         if (e.at || (!node && g->f->rootless != ANALYSIS_ROW_NONE)) {
             if (push_step(g, e) < 0)
                 return E_NOMEM;
             continue;
         }
-        analysis_weight_add(&g->node.data[node].self, g->f->own[e.stack]);
+        analysis_weight_add(&g->node.data[node].self, g->at.own[e.stack]);
         if (g->f->before)
             analysis_weight_add(&g->before_self.data[node], g->f->before[e.stack]);
     }
@@ -297,10 +268,10 @@ static int fold_rest(struct growing *g)
 {
     _cleanup_free_ uint32_t *fold = calloc(g->node.len, sizeof *fold);
     int r = fold ? 0 : E_NOMEM;
-    for (size_t i = 0; r == 0 && i < g->heap.len; i++)
-        r = fold_one(g, g->heap.data[i].candidate, fold);
-    for (size_t i = 0; r == 0 && i < g->deep.len; i++)
-        r = fold_one(g, g->deep.data[i].candidate, fold);
+    for (size_t i = 0; r == 0 && i < g->heap.item.len; i++)
+        r = fold_one(g, g->heap.item.data[i].index, fold);
+    for (size_t i = 0; r == 0 && i < g->deep.item.len; i++)
+        r = fold_one(g, g->deep.item.data[i].index, fold);
     for (uint32_t i = 1; r == 0 && i < g->node.len; i++)
         if (g->node.data[i].folded) {
             g->node.data[i].self = g->node.data[i].total;
@@ -339,17 +310,23 @@ static int link_children(struct growing *g)
     int r = accumulate(f, f->own, &g->subtree);
     if (r == 0 && f->before)
         r = accumulate(f, f->before, &g->before_subtree);
+    g->at.first = g->first;
+    g->at.next = g->next;
+    g->at.subtree = g->subtree;
     return r;
 }
 
-/* The root as the first candidate: top down it is one entry, bottom up all stacks there are. */
-static int plant(struct growing *g)
+/* Top down from a forest that makes its nodes itself: all but the root is still to come. */
+static int plant_threads(struct growing *g, struct candidate *root)
+{
+    g->at = analysis_threads_columns(g->f->threads);
+    root->total = g->at.subtree[0];
+    return vec_push(&g->entries) ? 0 : E_NOMEM;
+}
+
+static int plant_nodes(struct growing *g, struct candidate *root)
 {
     const struct analysis_forest *f = g->f;
-    struct candidate *root = vec_push(&g->candidates);
-    if (!root)
-        return E_NOMEM;
-    root->row = ANALYSIS_ROW_NONE;
     for (size_t i = 0; i < f->count; i++) {
         analysis_weight_add(&root->total, f->own[i]);
         if (f->before)
@@ -360,8 +337,21 @@ static int plant(struct growing *g)
         struct entry *e = vec_push(&g->entries);
         if (!e)
             return E_NOMEM;
-        *e = (struct entry){(uint32_t)i, (uint32_t)i};
+        *e = (struct entry){f->pair_node ? f->pair_node[i] : (uint32_t)i, (uint32_t)i};
     }
+    return 0;
+}
+
+/* The root as the first candidate: top down it is one entry, bottom up all stacks there are. */
+static int plant(struct growing *g)
+{
+    struct candidate *root = vec_push(&g->candidates);
+    if (!root)
+        return E_NOMEM;
+    root->row = ANALYSIS_ROW_NONE;
+    int r = g->f->threads ? plant_threads(g, root) : plant_nodes(g, root);
+    if (r < 0)
+        return r;
     root->len = (uint32_t)g->entries.len;
     g->tree->total = root->total;
     g->tree->before = root->before;
@@ -374,8 +364,10 @@ static int plant(struct growing *g)
 static int take_rootless(struct growing *g)
 {
     const struct analysis_forest *f = g->f;
+    if (g->bottom_up || f->rootless == ANALYSIS_ROW_NONE)
+        return 0;
     struct analysis_weight own = f->own[0], before = f->before ? f->before[0] : NOTHING;
-    if (g->bottom_up || f->rootless == ANALYSIS_ROW_NONE || !(own.samples || before.samples))
+    if (!(own.samples || before.samples))
         return 0;
     g->node.data[0].self = NOTHING;
     if (f->before)
@@ -391,15 +383,15 @@ static int take_rootless(struct growing *g)
                             .total = own,
                             .before = before};
     double key = (double)own.weight * g->scale + (double)before.weight * g->before_scale;
-    return heap_push(g, (struct heap_item){key, (uint32_t)g->candidates.len - 1});
+    return heap_push(&g->heap, (struct heap_item){key, (uint32_t)g->candidates.len - 1});
 }
 
 /* A child is never heavier than its parent: once the heaviest is too light, all are. */
 static bool is_enough(const struct growing *g)
 {
-    if (!g->heap.len || (g->options->max_nodes && g->node.len >= g->options->max_nodes))
+    if (!g->heap.item.len || (g->options->max_nodes && g->node.len >= g->options->max_nodes))
         return true;
-    return g->options->min_share > 0 && g->heap.data[0].key < g->options->min_share;
+    return g->options->min_share > 0 && g->heap.item.data[0].key < g->options->min_share;
 }
 
 static int grow(struct growing *g)
@@ -410,7 +402,7 @@ static int grow(struct growing *g)
     if (r == 0)
         r = take_rootless(g);
     while (r == 0 && !is_enough(g))
-        r = take(g, heap_pop(g).candidate);
+        r = take(g, heap_pop(&g->heap).index);
     return r < 0 ? r : fold_rest(g);
 }
 
@@ -420,11 +412,13 @@ int analysis_tree_init(const struct analysis_forest *forest,
     struct analysis_tree tree = {0};
     struct growing g = {
         .f = forest, .bottom_up = options->bottom_up, .options = options, .tree = &tree};
+    g.at.row = forest->row;
+    g.at.own = forest->own;
     g.slot = malloc((forest->row_count + 1) * sizeof *g.slot);
     int r = g.slot ? 0 : E_NOMEM;
     if (r == 0)
         memset(g.slot, 0xff, (forest->row_count + 1) * sizeof *g.slot);
-    if (r == 0 && !g.bottom_up)
+    if (r == 0 && !g.bottom_up && !forest->threads)
         r = link_children(&g);
     if (r == 0)
         r = grow(&g);
@@ -440,8 +434,8 @@ int analysis_tree_init(const struct analysis_forest *forest,
     vec_release(&g.last_child);
     vec_release(&g.entries);
     vec_release(&g.candidates);
-    vec_release(&g.heap);
-    vec_release(&g.deep);
+    vec_release(&g.heap.item);
+    vec_release(&g.deep.item);
     vec_release(&g.depth);
     vec_release(&g.step);
     if (r < 0) {

@@ -38,3 +38,29 @@ int analysis_trie_walk(const uint32_t *parent, size_t count, int (*enter)(void *
     }
     return 0;
 }
+
+int analysis_trie_number(const uint32_t *parent, size_t count, uint32_t **ret_number,
+                         uint32_t **ret_end)
+{
+    uint32_t *number = large_calloc(count + 1, sizeof *number);
+    uint32_t *size = large_calloc(count + 1, sizeof *size);
+    if (!number || !size) {
+        free(number);
+        free(size);
+        return E_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++)
+        size[i] = 1;
+    for (size_t i = count; i-- > 1;)
+        size[parent[i]] += size[i];
+    uint32_t *next = size; /* from here on: the number that the next child of a node gets */
+    next[0] = 1;
+    for (size_t i = 1; i < count; i++) {
+        number[i] = next[parent[i]];
+        next[parent[i]] += size[i];
+        next[i] = number[i] + 1;
+    }
+    *ret_number = number;
+    *ret_end = next; /* all children have theirs */
+    return 0;
+}

@@ -12,4 +12,9 @@
 int analysis_trie_walk(const uint32_t *parent, size_t count, int (*enter)(void *, uint32_t node),
                        void (*leave)(void *, uint32_t node), void *ctx);
 
+/* The number of every node in the order of such a walk, the root's 0, and the number past its
+ * subtree: a subtree is a range of numbers. Both have `count` places and are the caller's to free. */
+int analysis_trie_number(const uint32_t *parent, size_t count, uint32_t **ret_number,
+                         uint32_t **ret_end);
+
 #endif

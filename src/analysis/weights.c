@@ -1,8 +1,8 @@
-/* The one pass over the samples. Filters are resolved to one byte a thread and one a stack before
- * it starts, so that the loop is a load, a test, a call of the metric and two adds. */
+/* The one pass over the samples. Filters are resolved before it starts (filter.h), so that the loop is
+ * a load, a test, a call of the metric and two adds. */
 #include "analysis/weights.h"
 
-#include "analysis/match.h"
+#include "analysis/filter.h"
 #include "base/attr.h"
 #include "base/err.h"
 #include "base/large.h"
@@ -17,11 +17,9 @@ enum { PREFETCH_AHEAD = 12 };
 enum { PARALLEL_RECORDS = 1 << 20, MAX_PARTS = 4 };
 
 struct pass {
-    const struct analysis_query *query;
+    const struct analysis_filter *filter;
     struct analysis_weights *weights;
-    const uint8_t *takes;       /* for each thread */
-    const uint8_t *takes_stack; /* for each node of the trie; NULL: all */
-    bool clips;
+    size_t nodes; /* that have a place: all, or the root alone */
     unsigned part, parts;
     uint32_t damaged;
     int result;
@@ -31,38 +29,32 @@ static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
 {
     struct pass *pass = ctx;
     struct analysis_weights *w = pass->weights;
-    bool (*weigh)(const struct record_sample *, uint64_t *) = w->metric->weigh_sample;
     for (size_t i = 0; i < n; i++) {
         struct record_sample clipped;
         const struct record_sample *s = &samples[i];
-        if (i + PREFETCH_AHEAD < n)
+        if (i + PREFETCH_AHEAD < n && pass->nodes > 1)
             __builtin_prefetch(&w->node[samples[i + PREFETCH_AHEAD].stack], 1);
         w->recorded_samples += s->count;
-        if (!pass->takes[s->thread] || (pass->takes_stack && !pass->takes_stack[s->stack]))
+        uint64_t weight;
+        if (!analysis_filter_take(pass->filter, &s, &clipped, &weight))
             continue;
-        if (unlikely(pass->clips)) {
-            clipped = *s;
-            if (!analysis_query_clip(pass->query, &clipped))
-                continue;
-            s = &clipped;
-        }
-        struct analysis_weight add = {.samples = s->count};
-        if (!weigh(s, &add.weight))
-            continue;
-        analysis_weight_add(&w->node[s->stack], add);
+        struct analysis_weight add = {weight, s->count};
+        if (s->stack < pass->nodes)
+            analysis_weight_add(&w->node[s->stack], add);
         analysis_weight_add(&w->thread[s->thread], add);
     }
     return 0;
 }
 
 /* Exact calls have been filtered and added up by path already. */
-static int weigh_exact(struct analysis_weights *w, const struct analysis_query *query)
+static int weigh_exact(struct analysis_weights *w, const struct analysis_query *query, size_t nodes)
 {
     int r = analysis_calls_new(w->profile, query, &w->calls);
     for (size_t i = 0; r == 0 && i < w->calls->count; i++) {
         const struct analysis_calls_entry *e = &w->calls->entry[i];
         struct analysis_weight add = {w->metric->weigh_calls(&e->sums), analysis_calls_entered(e)};
-        analysis_weight_add(&w->node[e->sums.stack], add);
+        if (e->sums.stack < nodes)
+            analysis_weight_add(&w->node[e->sums.stack], add);
         analysis_weight_add(&w->thread[e->sums.thread], add);
     }
     if (r == 0)
@@ -78,9 +70,9 @@ static void *run_part(void *arg)
     return NULL;
 }
 
-static int columns_init(struct analysis_weights *w, const struct profile_tables *t)
+static int columns_init(struct analysis_weights *w, const struct profile_tables *t, size_t nodes)
 {
-    w->node = large_calloc(t->node_count + 1, sizeof *w->node);
+    w->node = large_calloc(nodes + 1, sizeof *w->node);
     w->thread = calloc(t->thread_count + 1, sizeof *w->thread);
     w->process = calloc(t->process_count + 1, sizeof *w->process);
     return w->node && w->thread && w->process ? 0 : E_NOMEM;
@@ -88,9 +80,9 @@ static int columns_init(struct analysis_weights *w, const struct profile_tables 
 
 /* Adds what another part of the recording carries. */
 static void add_columns(struct analysis_weights *to, const struct analysis_weights *from,
-                        const struct profile_tables *t)
+                        const struct profile_tables *t, size_t nodes)
 {
-    for (size_t i = 0; i < t->node_count; i++)
+    for (size_t i = 0; i < nodes; i++)
         analysis_weight_add(&to->node[i], from->node[i]);
     for (size_t i = 0; i < t->thread_count; i++)
         analysis_weight_add(&to->thread[i], from->thread[i]);
@@ -105,7 +97,7 @@ static int weigh_all(const struct pass *first, const struct profile_tables *t)
     unsigned parts = 1;
     /* columns must not outweigh the samples that are spread over them */
     uint64_t records = profile_sample_records(w->profile);
-    if (records >= PARALLEL_RECORDS && records >= t->node_count && cores > 1)
+    if (records >= PARALLEL_RECORDS && records >= first->nodes && cores > 1)
         parts = cores < MAX_PARTS ? (unsigned)cores : MAX_PARTS;
     struct pass pass[MAX_PARTS];
     struct analysis_weights own[MAX_PARTS];
@@ -120,7 +112,7 @@ static int weigh_all(const struct pass *first, const struct profile_tables *t)
             continue;
         own[i] = (struct analysis_weights){.profile = w->profile, .metric = w->metric};
         pass[i].weights = &own[i];
-        r = columns_init(&own[i], t);
+        r = columns_init(&own[i], t, first->nodes);
         if (r == 0 && pthread_create(&thread[i], NULL, run_part, &pass[i]) != 0)
             r = E_NOMEM;
         if (r < 0) {
@@ -137,7 +129,7 @@ static int weigh_all(const struct pass *first, const struct profile_tables *t)
         if (r == 0)
             r = pass[i].result;
         if (r == 0 && i > 0)
-            add_columns(w, &own[i], t);
+            add_columns(w, &own[i], t, first->nodes);
         w->damaged_chunks += pass[i].damaged;
         if (i > 0)
             analysis_weights_release(&own[i]);
@@ -163,30 +155,24 @@ static bool is_exact(const struct profile *profile, const struct analysis_query 
            !q->has_process && q->metric == ANALYSIS_METRICS;
 }
 
-int analysis_weights_init(const struct profile *profile, const struct analysis_query *query,
-                          struct analysis_weights *ret)
+static int weigh(const struct profile *profile, const struct analysis_query *query, size_t nodes,
+                 struct analysis_weights *ret)
 {
     const struct profile_tables *t = profile_tables(profile);
-    _cleanup_free_ uint8_t *takes = calloc(t->thread_count + 1, 1);
-    _cleanup_free_ uint8_t *takes_stack = NULL;
-    struct analysis_weights w = {.profile = profile,
-                                 .metric = analysis_metric_of(profile, query->metric),
-                                 .exact = is_exact(profile, query)};
-    int r = takes ? columns_init(&w, t) : E_NOMEM;
-    if (r == 0)
-        r = analysis_match_nodes(t, query, &takes_stack);
+    struct analysis_filter filter;
+    int r = analysis_filter_init(profile, query, &filter);
+    if (r < 0)
+        return r;
+    struct analysis_weights w = {
+        .profile = profile, .metric = filter.metric, .exact = is_exact(profile, query)};
+    for (size_t i = 0; i < t->thread_count; i++)
+        w.threads_taken += filter.thread[i] && analysis_thread_is_known(t, (uint32_t)i);
+    r = columns_init(&w, t, nodes);
     if (r == 0) {
-        for (size_t i = 0; i < t->thread_count; i++) {
-            takes[i] = analysis_query_takes_thread(query, t, (uint32_t)i);
-            w.threads_taken += takes[i] && analysis_thread_is_known(t, (uint32_t)i);
-        }
-        struct pass pass = {.query = query,
-                            .weights = &w,
-                            .takes = takes,
-                            .takes_stack = takes_stack,
-                            .clips = query->has_from || query->has_to};
-        r = w.metric->weigh_calls ? weigh_exact(&w, query) : weigh_all(&pass, t);
+        struct pass pass = {.filter = &filter, .weights = &w, .nodes = nodes};
+        r = w.metric->weigh_calls ? weigh_exact(&w, query, nodes) : weigh_all(&pass, t);
     }
+    analysis_filter_release(&filter);
     if (r < 0) {
         analysis_weights_release(&w);
         return r;
@@ -199,6 +185,18 @@ int analysis_weights_init(const struct profile *profile, const struct analysis_q
     }
     *ret = w;
     return 0;
+}
+
+int analysis_weights_init(const struct profile *profile, const struct analysis_query *query,
+                          struct analysis_weights *ret)
+{
+    return weigh(profile, query, profile_tables(profile)->node_count, ret);
+}
+
+int analysis_weights_init_sums(const struct profile *profile, const struct analysis_query *query,
+                               struct analysis_weights *ret)
+{
+    return weigh(profile, query, 1, ret);
 }
 
 void analysis_weights_release(struct analysis_weights *w)

@@ -14,7 +14,8 @@ struct analysis_weight {
 struct analysis_weights {
     const struct profile *profile; /* borrowed: must outlive this */
     const struct analysis_metric *metric;
-    struct analysis_weight *node;    /* own weight of each trie node, tables->node_count */
+    struct analysis_weight *node;    /* own weight of each trie node, tables->node_count; or of the
+                                        root alone, see below */
     struct analysis_weight *thread;  /* tables->thread_count */
     struct analysis_weight *process; /* tables->process_count */
     struct analysis_weight total;
@@ -32,6 +33,11 @@ struct analysis_weights {
 int analysis_weights_init(const struct profile *profile, const struct analysis_query *query,
                           struct analysis_weights *ret);
 void analysis_weights_release(struct analysis_weights *w);
+
+/* The same for who goes over the samples himself and wants the sums alone: of nodes only the root has
+ * a weight, and the others no place. */
+int analysis_weights_init_sums(const struct profile *profile, const struct analysis_query *query,
+                               struct analysis_weights *ret);
 
 static inline void analysis_weight_add(struct analysis_weight *to, struct analysis_weight w)
 {

@@ -1,6 +1,7 @@
 #include "base/idxmap.h"
 
 #include "base/err.h"
+#include "base/large.h"
 
 #include <string.h>
 
@@ -33,7 +34,7 @@ static int grow(struct idxmap *m)
     if (want > UINT32_MAX / 2)
         return E_NOMEM;
     struct idxmap bigger = {.mask = (uint32_t)want - 1, .used = m->used};
-    bigger.slots = malloc(want * sizeof *bigger.slots);
+    bigger.slots = large_calloc(want, sizeof *bigger.slots);
     if (!bigger.slots)
         return E_NOMEM;
     memset(bigger.slots, 0xff, want * sizeof *bigger.slots);

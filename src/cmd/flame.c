@@ -90,7 +90,9 @@ static int run_load(const struct flame_request *q, const char *name, struct flam
     int status = cmd_load_run(name, &run->profile);
     if (status)
         return status;
-    int r = analysis_weights_init(run->profile, &q->query, &run->weights);
+    bool streams = q->options->by_time || q->options->by_thread;
+    int r = streams ? analysis_weights_init_sums(run->profile, &q->query, &run->weights)
+                    : analysis_weights_init(run->profile, &q->query, &run->weights);
     if (r < 0)
         return cmd_load_failed(profile_path(run->profile), r);
     status = cmd_query_check(&q->query, run->profile);
@@ -107,8 +109,10 @@ static int run_load(const struct flame_request *q, const char *name, struct flam
         return cmd_fail(CMD_FAILED,
                         "'%s' does not say when its stacks were seen: leave out --by-time",
                         profile_path(run->profile));
-    r = analysis_rows_init(
-        &run->weights, q->options->by_line ? ANALYSIS_BY_LINE : ANALYSIS_BY_FUNCTION, &run->rows);
+    enum analysis_by by = q->options->by_line ? ANALYSIS_BY_LINE : ANALYSIS_BY_FUNCTION;
+    /* what is compared is compared by what it weighs, too */
+    r = q->options->diff ? analysis_rows_init(&run->weights, by, &run->rows)
+                         : analysis_rows_init_names(&run->weights, by, &run->rows);
     return r < 0 ? cmd_fail(CMD_FAILED, "cannot make the graph: %s", err_text(r)) : 0;
 }
 
@@ -125,7 +129,7 @@ static int make_forest(const struct flame_request *q, const struct flame_run *ru
     if (before)
         return analysis_forest_init_diff(&before->rows, &run->rows, ret);
     if (q->options->by_thread)
-        return analysis_forest_init_threads(&run->rows, &q->query, ret);
+        return analysis_forest_init_threads(&run->rows, &q->query, q->options->bottom_up, ret);
     analysis_forest_init(&run->rows, ret);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* `pyrometer report`: where the time went, as a table. */
 #include "view/report.h"
 
+#include "analysis/exact_lines.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/list.h"
@@ -105,6 +106,24 @@ static int understand(struct report_options *o, struct report_request *q)
     return make_restrictions(o, q);
 }
 
+/* Hits beside the lines of samples, where they were counted too; moments and stacks they do not
+ * know. */
+static int add_hits(const struct report_request *q, struct analysis_rows *rows)
+{
+    const struct profile *profile = rows->weights->profile;
+    const struct analysis_query *query = &q->query;
+    if (q->by != ANALYSIS_BY_LINE || rows->weights->calls || !analysis_exact_lines_has(profile) ||
+        query->has_from || query->has_to || query->include || query->exclude)
+        return 0;
+    struct analysis_exact_lines exact;
+    int r = analysis_exact_lines_init(profile, query, &exact);
+    if (r < 0)
+        return r;
+    r = analysis_exact_count(&exact, rows);
+    analysis_exact_lines_release(&exact);
+    return r;
+}
+
 /* Analysis and printing; a negative code, with what it was in *ret_output. */
 static int make_and_print(const struct report_request *q, const struct analysis_weights *weights,
                           bool *ret_output)
@@ -115,6 +134,8 @@ static int make_and_print(const struct report_request *q, const struct analysis_
     bool needs_edges = q->callers || q->callees;
     *ret_output = false;
     int r = analysis_rows_init(weights, q->by, &rows);
+    if (r == 0)
+        r = add_hits(q, &rows);
     if (r == 0)
         r = analysis_selection_init(&rows, &q->select, &selection);
     if (r == 0 && needs_edges)
@@ -132,8 +153,55 @@ static int make_and_print(const struct report_request *q, const struct analysis_
     return r;
 }
 
+static int print_exact(const struct report_request *q, const struct analysis_exact_lines *exact,
+                       bool *ret_output)
+{
+    struct analysis_rows rows = {0};
+    struct analysis_selection selection = {0};
+    *ret_output = false;
+    int r = analysis_exact_rows_init(exact, &rows);
+    if (r == 0)
+        r = analysis_selection_init(&rows, &q->select, &selection);
+    if (r == 0) {
+        struct view_report report = {.weights = &exact->weights,
+                                     .rows = &rows,
+                                     .selection = &selection,
+                                     .select = &q->select};
+        *ret_output = true;
+        r = view_report_print(&report, stdout, q->format, view_style_of(stdout));
+    }
+    analysis_selection_release(&selection);
+    analysis_rows_release(&rows);
+    return r;
+}
+
+/* Lines that were counted and timed, and nothing that was sampled. */
+static int show_exact(const struct report_request *q, const struct profile *profile)
+{
+    if (q->callers || q->callees)
+        return cmd_fail(CMD_USAGE,
+                        "exact lines have no %s: pyrometer lines shows what they call, "
+                        "and --by function has both",
+                        q->callers ? "callers" : "callees");
+    int status = cmd_query_check(&q->query, profile);
+    if (status)
+        return status;
+    struct analysis_exact_lines exact;
+    int r = analysis_exact_lines_init(profile, &q->query, &exact);
+    if (r < 0)
+        return cmd_load_failed(profile_path(profile), r);
+    bool output;
+    errno = 0;
+    r = print_exact(q, &exact, &output);
+    status = cmd_list_status("the report", r, output, errno);
+    analysis_exact_lines_release(&exact);
+    return status;
+}
+
 static int show(const struct report_request *q, const struct profile *profile)
 {
+    if (q->by == ANALYSIS_BY_LINE && analysis_exact_answers(profile, &q->query))
+        return show_exact(q, profile);
     struct analysis_weights weights;
     int r = analysis_weights_init(profile, &q->query, &weights);
     if (r < 0)

@@ -4,6 +4,7 @@
 #include "draw/canvas.h"
 
 #include "base/err.h"
+#include "draw/mask.h"
 
 #include <math.h>
 
@@ -43,6 +44,7 @@ void draw_canvas_release(struct draw_canvas *c)
     free(c->cover);
     free(c->row_from);
     free(c->row_to);
+    draw_masks_free(c->masks);
     vec_release(&c->points);
     vec_release(&c->starts);
     *c = (struct draw_canvas){0};
@@ -195,18 +197,44 @@ static void blend(uint8_t *pixel, uint32_t colour, float part)
     }
 }
 
-/* Sums along the rows, blends, and leaves `cover` zero again. */
+/* `n` pixels of one coverage. */
+static void paint_span(uint8_t *pixel, size_t n, uint32_t colour, float part)
+{
+    static const float NOTHING = 1e-3f, ALL = 1 - 1e-3f; /* less than half of a step of a colour */
+    if (part <= NOTHING)
+        return;
+    if (part < ALL || n == 1) {
+        for (size_t i = 0; i < n; i++)
+            blend(pixel + 3 * i, colour, part);
+        return;
+    }
+    for (int i = 0; i < 3; i++)
+        pixel[i] = (uint8_t)(colour >> (16 - 8 * i));
+    for (size_t done = 1;
+         done < n;) { /* what is there is copied behind it, twice as much each time */
+        size_t more = done < n - done ? done : n - done;
+        memcpy(pixel + 3 * done, pixel, 3 * more);
+        done += more;
+    }
+}
+
+/* Sums along the rows, blends, and leaves `cover` zero again. Where no line passes, coverage stays. */
 static void paint_area(struct draw_canvas *c, struct area area, uint32_t colour)
 {
     for (int32_t y = 0; y < area.height; y++) {
         float *row = c->cover + (size_t)y * ((size_t)area.width + 2), sum = 0;
         uint8_t *pixel = c->rgb + 3 * ((size_t)(area.top + y) * c->width + (size_t)area.left);
-        for (int32_t x = c->row_from[y]; x <= c->row_to[y] && x < area.width + 2; x++) {
+        int32_t end = c->row_to[y] < area.width + 1 ? c->row_to[y] + 1 : area.width + 2;
+        for (int32_t x = c->row_from[y]; x < end;) {
+            int32_t from = x;
             sum += row[x];
-            row[x] = 0;
-            float part = fminf(fabsf(sum), 1);
-            if (x < area.width && part > 1e-3f)
-                blend(pixel + 3 * (size_t)x, colour, part);
+            row[x++] = 0;
+            while (x < end && row[x] == 0)
+                x++;
+            int32_t to = x < area.width ? x : area.width;
+            if (to > from)
+                paint_span(pixel + 3 * (size_t)from, (size_t)(to - from), colour,
+                           fminf(fabsf(sum), 1));
         }
     }
 }

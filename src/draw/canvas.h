@@ -24,6 +24,7 @@ struct draw_canvas {
     float *cover;
     size_t cover_size;
     int32_t *row_from, *row_to; /* of the shape's rows, what was touched */
+    struct draw_masks *masks;   /* owned; NULL: none yet (draw/mask.h) */
 };
 
 /* The scale at which a picture of that size is not too large: `scale` or less. */

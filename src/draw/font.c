@@ -6,6 +6,9 @@
 #include "draw/font.h"
 
 #include "base/utf8.h"
+#include "draw/mask.h"
+
+#include <math.h>
 
 enum { FIRST = 0x20, LAST = 0x7e };
 
@@ -131,6 +134,10 @@ static const char UNKNOWN[] = "-1g7g74141g";
 static const double STEP = 0.0515, BEARING = 0.094, BASE = 4;
 static const double PEN = 0.085, PEN_BOLD = 0.125;
 
+/* Characters are kept as masks up to this size in pixels, for every quarter of a pixel that they can
+ * begin at; sizes that differ by less than a step are one. */
+enum { MASK_SIZE_MAX = 64, PHASES = 4, SIZE_STEPS = 1000 };
+
 static const char *strokes_of(uint32_t c)
 {
     if (c >= FIRST && c <= LAST)
@@ -226,6 +233,62 @@ static size_t columns_of(uint32_t c)
     return is_mark ? 0 : is_wide ? 2 : 1;
 }
 
+static void stroke_glyph(struct draw_canvas *c, const struct draw_font *font,
+                         const struct spot *spot, const char *strokes)
+{
+    add_glyph(c, spot, strokes);
+    draw_stroke(c, (font->bold ? PEN_BOLD : PEN) * font->size, font->colour, 0, 0);
+}
+
+/* The mask of a character that stands `phase` / PHASES of a pixel right of one. */
+static const struct draw_mask *make_mask(struct draw_canvas *c, const struct draw_font *font,
+                                         const char *strokes, int phase, struct draw_mask_key key)
+{
+    struct draw_canvas scratch;
+    double pixel = 1 / c->scale, size = font->size;
+    double left = 0.2 * size, base = 1.2 * size; /* more than any stroke goes beyond */
+    left = ceil(left * c->scale) * pixel;
+    base = ceil(base * c->scale) * pixel;
+    int r = draw_canvas_init(&scratch, left + size, base + 0.6 * size, c->scale);
+    if (r < 0) {
+        c->error = r;
+        return NULL;
+    }
+    struct spot spot = {left + phase * pixel / PHASES, base, STEP * size};
+    stroke_glyph(&scratch, &(struct draw_font){size, font->bold, 0}, &spot, strokes);
+    const struct draw_mask *mask = NULL;
+    if (scratch.error)
+        c->error = scratch.error;
+    else
+        mask = draw_masks_add(c, key, &scratch, (int32_t)lrint(left * c->scale),
+                              (int32_t)lrint(base * c->scale));
+    draw_canvas_release(&scratch);
+    return mask;
+}
+
+/* A character stands on whole pixels, and on parts of one from left to right. */
+static void draw_glyph(struct draw_canvas *c, const struct draw_font *font, const struct spot *spot,
+                       const char *strokes)
+{
+    double across = spot->x * c->scale, down = spot->y * c->scale;
+    bool on_canvas = fabs(across) < 2 * DRAW_SIDE_MAX && fabs(down) < 2 * DRAW_SIDE_MAX;
+    if (font->size * c->scale > MASK_SIZE_MAX || !on_canvas) {
+        stroke_glyph(c, font, spot, strokes);
+        return;
+    }
+    long parts = lrint(across * PHASES);
+    int phase = (int)(parts & (PHASES - 1));
+    struct draw_mask_key key = {(uint64_t)(uintptr_t)strokes,
+                                (uint64_t)lrint(font->size * SIZE_STEPS) << 8 |
+                                    (uint64_t)font->bold << 4 | (uint64_t)phase};
+    const struct draw_mask *mask = draw_masks_find(c, key);
+    if (!mask && !c->error)
+        mask = make_mask(c, font, strokes, phase, key);
+    if (mask)
+        draw_mask_put(c, mask, (int32_t)((parts - phase) / PHASES), (int32_t)lrint(down),
+                      font->colour);
+}
+
 void draw_text(struct draw_canvas *c, const struct draw_font *font, double x, double y,
                enum draw_align align, const char *text)
 {
@@ -239,8 +302,9 @@ void draw_text(struct draw_canvas *c, const struct draw_font *font, double x, do
     for (size_t i = 0; i < len;) {
         i += next_char(text + i, len - i, &code);
         for (size_t k = columns_of(code); k > 0; k--, spot.x += advance) {
-            add_glyph(c, &spot, strokes_of(code));
-            draw_stroke(c, (font->bold ? PEN_BOLD : PEN) * font->size, font->colour, 0, 0);
+            const char *strokes = strokes_of(code);
+            if (*strokes)
+                draw_glyph(c, font, &spot, strokes);
         }
     }
 }

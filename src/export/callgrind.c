@@ -3,16 +3,17 @@
  * https://valgrind.org/docs/manual/cl-format.html
  *
  * Sampling does not count calls. `calls=` must hold a number, so it holds the samples in which the
- * call was seen; the header says so. A stack counts a call once, however often it stands there. */
+ * call was seen; the header says so. A stack counts a call once, however often it stands there.
+ * Recordings of exact lines are written by callgrind_lines.c. */
+#include "export/callgrind.h"
 #include "analysis/edges.h"
+#include "analysis/exact_lines.h"
 #include "analysis/trie.h"
 #include "base/err.h"
 #include "base/idxmap.h"
 #include "base/large.h"
 #include "export/sites.h"
 #include "export/source.h"
-
-enum { NAME_BYTES_MAX = 4096 };
 
 struct call {
     uint32_t site; /* the line that calls */
@@ -32,11 +33,7 @@ struct calls {
 struct writing {
     const struct export_source *source;
     const struct export_sites *sites;
-    uint8_t *ambiguous; /* rows whose name and file are not theirs alone */
-    uint32_t *file_id;  /* by row */
-    uint8_t *row_named, *file_named;
-    FILE *out;
-    struct buf buf;
+    struct callgrind_out to;
 };
 
 /* --- calls --- */
@@ -170,115 +167,16 @@ static int calls_init(const struct export_source *s, const struct export_sites *
     return 0;
 }
 
-/* --- names --- */
-
-static uint32_t hash_texts(const struct analysis_row *row, bool file_only)
-{
-    uint64_t name = file_only ? 0 : (uint64_t)(uintptr_t)row->name.text;
-    return hash_u64(name * 31 + (uint64_t)(uintptr_t)row->file.text);
-}
-
-/* Texts are interned, so equal ones are at equal places. */
-static int find_names(struct writing *w)
-{
-    const struct analysis_rows *rows = &w->source->rows;
-    struct idxmap functions = {0}, files = {0};
-    uint32_t next_file = 1, at;
-    int r = 0;
-    for (uint32_t i = 0; r == 0 && i < rows->count; i++) {
-        const struct analysis_row *row = &rows->row[i];
-        uint32_t hash = hash_texts(row, false);
-        IDXMAP_FIND(&functions, hash, k,
-                    rows->row[k].name.text == row->name.text &&
-                        rows->row[k].file.text == row->file.text,
-                    at);
-        if (at != IDXMAP_NONE)
-            w->ambiguous[at] = w->ambiguous[i] = 1;
-        else
-            r = idxmap_insert(&functions, hash, i);
-        hash = hash_texts(row, true);
-        IDXMAP_FIND(&files, hash, k, rows->row[k].file.text == row->file.text, at);
-        w->file_id[i] = at == IDXMAP_NONE ? next_file++ : w->file_id[at];
-        if (r == 0 && at == IDXMAP_NONE)
-            r = idxmap_insert(&files, hash, i);
-    }
-    idxmap_release(&functions);
-    idxmap_release(&files);
-    return r;
-}
-
-static void put_key(struct writing *w, const char *key, uint32_t id)
-{
-    buf_puts(&w->buf, key);
-    buf_puts(&w->buf, "=(");
-    export_put_u64(&w->buf, id);
-    buf_put_u8(&w->buf, ')');
-}
-
-/* "fl=(3) app.py" the first time, "fl=(3)" from then on. */
-static void put_file(struct writing *w, const char *key, uint32_t at)
-{
-    const struct analysis_row *row = &w->source->rows.row[at];
-    uint32_t id = w->file_id[at];
-    put_key(w, key, id);
-    if (!w->file_named[id]) {
-        buf_put_u8(&w->buf, ' ');
-        if (row->file.len)
-            export_put_line(&w->buf, row->file, NAME_BYTES_MAX);
-        else
-            buf_puts(&w->buf, "???");
-        w->file_named[id] = 1;
-    }
-    buf_put_u8(&w->buf, '\n');
-}
-
-static void put_function(struct writing *w, const char *key, uint32_t at)
-{
-    const struct analysis_row *row = &w->source->rows.row[at];
-    put_key(w, key, at + 1);
-    if (!w->row_named[at]) {
-        buf_put_u8(&w->buf, ' ');
-        export_put_line(&w->buf, row->name, NAME_BYTES_MAX);
-        if (w->ambiguous[at])
-            buf_printf(&w->buf, ":%u", row->line);
-        w->row_named[at] = 1;
-    }
-    buf_put_u8(&w->buf, '\n');
-}
-
 /* --- the file --- */
 
-static void put_costs(struct writing *w, uint32_t line, struct analysis_weight cost)
+static void put_heading(struct writing *w)
 {
-    export_put_u64(&w->buf, line);
-    buf_put_u8(&w->buf, ' ');
-    export_put_u64(&w->buf, cost.weight);
-    buf_put_u8(&w->buf, ' ');
-    export_put_u64(&w->buf, cost.samples);
-    buf_put_u8(&w->buf, '\n');
-}
-
-static void put_heading(struct writing *w, const struct profile *profile)
-{
-    const struct analysis_metric *m = w->source->weights.metric;
-    const char *command = profile_meta_value(profile, "command");
-    struct profile_string text = {command ? command : "", (uint32_t)strlen(command ? command : "")};
-    const char *unit = m->scale == 1e-9 ? "ns" : m->unit;
-    buf_puts(&w->buf,
-             "# callgrind format\nversion: 1\ncreator: pyrometer " PYROMETER_VERSION "\ncmd: ");
-    export_put_line(&w->buf, text, NAME_BYTES_MAX);
-    if (!w->source->weights.exact)
-        buf_puts(&w->buf, "\ndesc: Note: sampled; calls= counts the samples that saw a call");
-    buf_put_u8(&w->buf, '\n');
-    bool entered = w->source->weights.calls != NULL;
-    const char *second = entered ? "Entries" : "Samples";
-    buf_printf(&w->buf, "positions: line\nevent: %s_%s : %s\nevent: %s : %s\n", m->name, unit,
-               m->text, second, entered ? "calls and resumes" : "samples");
-    buf_printf(&w->buf, "events: %s_%s %s\nsummary: ", m->name, unit, second);
-    export_put_u64(&w->buf, w->source->weights.total.weight);
-    buf_put_u8(&w->buf, ' ');
-    export_put_u64(&w->buf, w->source->weights.total.samples);
-    buf_puts(&w->buf, "\n\n");
+    const struct analysis_weights *weights = &w->source->weights;
+    bool entered = weights->calls != NULL;
+    callgrind_put_heading(
+        &w->to, weights,
+        weights->exact ? NULL : "Note: sampled; calls= counts the samples that saw a call",
+        entered ? "Entries" : "Samples", entered ? "calls and resumes" : "samples");
 }
 
 static void put_calls(struct writing *w, const struct call *call, size_t n, uint32_t from_row)
@@ -287,15 +185,9 @@ static void put_calls(struct writing *w, const struct call *call, size_t n, uint
     for (size_t i = 0; i < n; i++) {
         if (!call[i].total.samples)
             continue;
-        if (w->file_id[call[i].row] != w->file_id[from_row])
-            put_file(w, "cfi", call[i].row);
-        put_function(w, "cfn", call[i].row);
-        buf_puts(&w->buf, "calls=");
-        export_put_u64(&w->buf, exact ? call[i].counted : call[i].total.samples);
-        buf_put_u8(&w->buf, ' ');
-        export_put_u64(&w->buf, w->source->rows.row[call[i].row].line);
-        buf_put_u8(&w->buf, '\n');
-        put_costs(w, w->sites->site.data[call[i].site].line, call[i].total);
+        callgrind_put_call(&w->to, from_row, call[i].row,
+                           exact ? call[i].counted : call[i].total.samples);
+        callgrind_put_costs(&w->to, w->sites->site.data[call[i].site].line, call[i].total);
     }
 }
 
@@ -329,40 +221,36 @@ static int put_functions(struct writing *w, const struct calls *calls)
         if (!row->total.samples)
             continue;
         if (site->row != open) {
-            put_file(w, "\nfl", site->row);
-            put_function(w, "fn", site->row);
+            callgrind_put_function(&w->to, site->row);
             open = site->row;
         }
         if (site->self.samples)
-            put_costs(w, site->line, w->source->weights.exact ? row->self : site->self);
+            callgrind_put_costs(&w->to, site->line,
+                                w->source->weights.exact ? row->self : site->self);
         size_t from = calls->at[order[i]], to = calls->at[order[i] + 1];
         put_calls(w, calls->call.data + from, to - from, site->row);
-        r = export_drain(&w->buf, w->out, false);
+        r = export_drain(&w->to.buf, w->to.out, false);
     }
     return r;
 }
 
-static int write_all(struct writing *w, const struct profile *profile, const struct calls *calls)
+static int write_all(struct writing *w, const struct calls *calls)
 {
     const struct analysis_rows *rows = &w->source->rows;
-    int r = find_names(w);
-    if (r < 0)
-        return r;
-    put_heading(w, profile);
-    r = put_functions(w, calls);
+    put_heading(w);
+    int r = put_functions(w, calls);
     struct analysis_weight rootless = w->source->weights.node[RECORD_STACK_ROOT];
     if (r == 0 && rootless.samples) {
-        put_file(w, "\nfl", (uint32_t)rows->count - 1);
-        put_function(w, "fn", (uint32_t)rows->count - 1);
-        put_costs(w, 0, rootless);
+        callgrind_put_function(&w->to, (uint32_t)rows->count - 1);
+        callgrind_put_costs(&w->to, 0, rootless);
     }
     if (r == 0)
-        r = export_drain(&w->buf, w->out, true);
-    return r < 0 ? r : export_finish(w->out);
+        r = export_drain(&w->to.buf, w->to.out, true);
+    return r < 0 ? r : export_finish(w->to.out);
 }
 
-int export_callgrind_write(const struct profile *profile, const struct export_options *options,
-                           FILE *out)
+static int write_stacks(const struct profile *profile, const struct export_options *options,
+                        FILE *out)
 {
     struct export_source source;
     int r = export_source_init(profile, &options->query, ANALYSIS_BY_FUNCTION, &source);
@@ -370,27 +258,25 @@ int export_callgrind_write(const struct profile *profile, const struct export_op
         return r;
     struct export_sites sites = {0};
     struct calls calls = {0};
-    struct writing w = {.source = &source, .sites = &sites, .out = out};
-    size_t places = source.rows.count + 2;
-    buf_init(&w.buf, EXPORT_BUF_MAX);
-    w.ambiguous = calloc(places, 1);
-    w.file_id = calloc(places, sizeof *w.file_id);
-    w.row_named = calloc(places, 1);
-    w.file_named = calloc(places, 1);
-    r = w.ambiguous && w.file_id && w.row_named && w.file_named ? 0 : E_NOMEM;
+    struct writing w = {.source = &source, .sites = &sites};
+    r = callgrind_out_init(&w.to, source.rows.row, source.rows.count, out);
     if (r == 0)
         r = export_sites_init(&source.rows, &sites);
     if (r == 0)
         r = calls_init(&source, &sites, &calls);
     if (r == 0)
-        r = write_all(&w, profile, &calls);
+        r = write_all(&w, &calls);
     calls_release(&calls);
     export_sites_release(&sites);
-    free(w.ambiguous);
-    free(w.file_id);
-    free(w.row_named);
-    free(w.file_named);
-    buf_release(&w.buf);
+    callgrind_out_release(&w.to);
     export_source_release(&source);
     return r;
+}
+
+int export_callgrind_write(const struct profile *profile, const struct export_options *options,
+                           FILE *out)
+{
+    return analysis_exact_answers(profile, &options->query)
+               ? export_callgrind_write_lines(profile, &options->query, out)
+               : write_stacks(profile, options, out);
 }

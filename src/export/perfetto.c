@@ -7,12 +7,11 @@
 
 #include "base/err.h"
 #include "base/vec.h"
+#include "export/protobuf.h"
 
 enum {
     PERFETTO_MAX_CALLS = 8000000
 }; /* about what fits the 2 GB that the viewer has in a browser */
-
-enum wire { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2 };
 
 /* Numbers of fields, by message. */
 enum {
@@ -75,42 +74,20 @@ struct perfetto {
     struct sequence *sequence; /* by thread */
 };
 
-static void put_varint(struct buf *b, unsigned field, uint64_t value)
-{
-    buf_put_varint(b, field << 3 | WIRE_VARINT);
-    buf_put_varint(b, value);
-}
-
-static void put_bytes(struct buf *b, unsigned field, const void *data, size_t len)
-{
-    buf_put_varint(b, field << 3 | WIRE_BYTES);
-    buf_put_varint(b, len);
-    buf_append(b, data, len);
-}
-
-/* A message inside of another one, which is then empty again. */
-static void put_message(struct buf *b, unsigned field, struct buf *message)
-{
-    put_bytes(b, field, message->data, message->len);
-    if (buf_error(message) && !b->error)
-        b->error = buf_error(message);
-    buf_clear(message);
-}
-
 /* protobuf wants UTF-8: control characters and other bytes are replaced. */
 static void put_text(struct buf *b, unsigned field, struct profile_string text)
 {
     struct buf line;
     buf_init(&line, 1 << 20);
     export_put_line(&line, text, 1 << 16);
-    put_bytes(b, field, line.data, line.len);
+    protobuf_put_bytes(b, field, line.data, line.len);
     buf_release(&line);
 }
 
 static int end_packet(struct perfetto *p, uint32_t thread)
 {
-    put_varint(&p->packet, PACKET_SEQUENCE_ID, (uint64_t)thread + 1);
-    put_message(&p->buf, TRACE_PACKET, &p->packet);
+    protobuf_put_number(&p->packet, PACKET_SEQUENCE_ID, (uint64_t)thread + 1);
+    protobuf_put_message(&p->buf, TRACE_PACKET, &p->packet);
     return export_drain(&p->buf, p->out, false);
 }
 
@@ -129,11 +106,11 @@ static uint64_t thread_track(uint32_t thread)
 static int put_process(struct perfetto *p, uint32_t thread, uint32_t process)
 {
     const struct record_process *record = &p->t->processes[process];
-    put_varint(&p->inner, PROCESS_PID, record->pid);
+    protobuf_put_number(&p->inner, PROCESS_PID, record->pid);
     put_text(&p->inner, PROCESS_NAME, p->t->strings[record->command]);
-    put_varint(&p->message, TRACK_UUID, process_track(process));
-    put_message(&p->message, TRACK_PROCESS, &p->inner);
-    put_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
+    protobuf_put_number(&p->message, TRACK_UUID, process_track(process));
+    protobuf_put_message(&p->message, TRACK_PROCESS, &p->inner);
+    protobuf_put_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
     return end_packet(p, thread);
 }
 
@@ -143,14 +120,14 @@ static int put_thread(struct perfetto *p, uint32_t thread)
     struct buf name;
     buf_init(&name, 1 << 20);
     export_thread_name(p->t, thread, &name);
-    put_varint(&p->inner, THREAD_PID, p->t->processes[record->process].pid);
-    put_varint(&p->inner, THREAD_TID, record->tid);
+    protobuf_put_number(&p->inner, THREAD_PID, p->t->processes[record->process].pid);
+    protobuf_put_number(&p->inner, THREAD_TID, record->tid);
     put_text(&p->inner, THREAD_NAME, (struct profile_string){buf_cstr(&name), (uint32_t)name.len});
     buf_release(&name);
-    put_varint(&p->message, TRACK_UUID, thread_track(thread));
-    put_varint(&p->message, TRACK_PARENT, process_track(record->process));
-    put_message(&p->message, TRACK_THREAD, &p->inner);
-    put_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
+    protobuf_put_number(&p->message, TRACK_UUID, thread_track(thread));
+    protobuf_put_number(&p->message, TRACK_PARENT, process_track(record->process));
+    protobuf_put_message(&p->message, TRACK_THREAD, &p->inner);
+    protobuf_put_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
     return end_packet(p, thread);
 }
 
@@ -180,36 +157,36 @@ static int put_tracks(struct perfetto *p, const struct profile *profile,
 static void put_clock(struct buf *snapshot, struct buf *clock, uint64_t id, uint64_t ns,
                       bool incremental)
 {
-    put_varint(clock, CLOCK_ID, id);
-    put_varint(clock, CLOCK_TIMESTAMP, ns);
+    protobuf_put_number(clock, CLOCK_ID, id);
+    protobuf_put_number(clock, CLOCK_TIMESTAMP, ns);
     if (incremental)
-        put_varint(clock, CLOCK_INCREMENTAL, 1);
-    put_message(snapshot, SNAPSHOT_CLOCKS, clock);
+        protobuf_put_number(clock, CLOCK_INCREMENTAL, 1);
+    protobuf_put_message(snapshot, SNAPSHOT_CLOCKS, clock);
 }
 
 static void put_interned(struct perfetto *p, unsigned field, uint64_t iid,
                          struct profile_string text)
 {
-    put_varint(&p->inner, NAME_IID, iid);
+    protobuf_put_number(&p->inner, NAME_IID, iid);
     put_text(&p->inner, NAME_TEXT, text);
-    put_message(&p->message, field, &p->inner);
+    protobuf_put_message(&p->message, field, &p->inner);
 }
 
 /* The first packet of a sequence: its clock, its track, its categories. */
 static int begin_sequence(struct perfetto *p, uint32_t thread, uint64_t ns)
 {
     struct sequence *s = &p->sequence[thread];
-    put_varint(&p->packet, PACKET_SEQUENCE_FLAGS, STATE_CLEARED);
-    put_varint(&p->inner, EVENT_TRACK, thread_track(thread));
-    put_varint(&p->message, DEFAULTS_CLOCK, SEQUENCE_CLOCK);
-    put_message(&p->message, DEFAULTS_TRACK_EVENT, &p->inner);
-    put_message(&p->packet, PACKET_DEFAULTS, &p->message);
+    protobuf_put_number(&p->packet, PACKET_SEQUENCE_FLAGS, STATE_CLEARED);
+    protobuf_put_number(&p->inner, EVENT_TRACK, thread_track(thread));
+    protobuf_put_number(&p->message, DEFAULTS_CLOCK, SEQUENCE_CLOCK);
+    protobuf_put_message(&p->message, DEFAULTS_TRACK_EVENT, &p->inner);
+    protobuf_put_message(&p->packet, PACKET_DEFAULTS, &p->message);
     put_clock(&p->message, &p->inner, SEQUENCE_CLOCK, ns, true);
     put_clock(&p->message, &p->inner, BUILTIN_CLOCK_BOOTTIME, ns, false);
-    put_message(&p->packet, PACKET_CLOCK_SNAPSHOT, &p->message);
+    protobuf_put_message(&p->packet, PACKET_CLOCK_SNAPSHOT, &p->message);
     put_interned(p, INTERNED_CATEGORIES, CATEGORY_PYTHON, (struct profile_string){"python", 6});
     put_interned(p, INTERNED_CATEGORIES, CATEGORY_C, (struct profile_string){"c", 1});
-    put_message(&p->packet, PACKET_INTERNED_DATA, &p->message);
+    protobuf_put_message(&p->packet, PACKET_INTERNED_DATA, &p->message);
     s->begun = true;
     s->last_ns = ns;
     return end_packet(p, thread);
@@ -232,20 +209,20 @@ static int put_event(struct perfetto *p, const struct export_slice *slice, unsig
     int r = s->begun ? 0 : begin_sequence(p, slice->thread, ns);
     if (r < 0)
         return r;
-    put_varint(&p->packet, PACKET_TIMESTAMP, ns - s->last_ns);
+    protobuf_put_number(&p->packet, PACKET_TIMESTAMP, ns - s->last_ns);
     s->last_ns = ns;
-    put_varint(&p->packet, PACKET_SEQUENCE_FLAGS, NEEDS_STATE);
-    put_varint(&p->message, EVENT_TYPE, type);
+    protobuf_put_number(&p->packet, PACKET_SEQUENCE_FLAGS, NEEDS_STATE);
+    protobuf_put_number(&p->message, EVENT_TYPE, type);
     if (type == TYPE_BEGIN) {
         bool is_c = p->t->codes[slice->code].flags & RECORD_CODE_C;
-        put_varint(&p->message, EVENT_CATEGORIES, is_c ? CATEGORY_C : CATEGORY_PYTHON);
-        put_varint(&p->message, EVENT_NAME, (uint64_t)slice->code + 1);
+        protobuf_put_number(&p->message, EVENT_CATEGORIES, is_c ? CATEGORY_C : CATEGORY_PYTHON);
+        protobuf_put_number(&p->message, EVENT_NAME, (uint64_t)slice->code + 1);
     }
-    put_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
+    protobuf_put_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
     if (type == TYPE_BEGIN && is_new_name(s, slice->code)) {
         put_interned(p, INTERNED_NAMES, (uint64_t)slice->code + 1,
                      export_slices_name(p->t, slice->code));
-        put_message(&p->packet, PACKET_INTERNED_DATA, &p->message);
+        protobuf_put_message(&p->packet, PACKET_INTERNED_DATA, &p->message);
     }
     return end_packet(p, slice->thread);
 }
@@ -287,24 +264,24 @@ static uint64_t counter_track(uint32_t name)
 static int put_track(struct perfetto *p, uint64_t uuid, uint64_t parent, struct profile_string name,
                      bool counter)
 {
-    put_varint(&p->message, TRACK_UUID, uuid);
-    put_varint(&p->message, TRACK_PARENT, parent);
+    protobuf_put_number(&p->message, TRACK_UUID, uuid);
+    protobuf_put_number(&p->message, TRACK_PARENT, parent);
     put_text(&p->message, TRACK_NAME, name);
     if (counter)
-        put_message(&p->message, TRACK_COUNTER, &p->inner); /* empty: it is one */
-    put_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
+        protobuf_put_message(&p->message, TRACK_COUNTER, &p->inner); /* empty: it is one */
+    protobuf_put_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->message);
     return end_told(p);
 }
 
 static int put_told(struct perfetto *p, unsigned type, uint64_t track, uint64_t ns,
                     struct profile_string name)
 {
-    put_varint(&p->packet, PACKET_TIMESTAMP, ns);
-    put_varint(&p->message, EVENT_TYPE, type);
-    put_varint(&p->message, EVENT_TRACK, track);
+    protobuf_put_number(&p->packet, PACKET_TIMESTAMP, ns);
+    protobuf_put_number(&p->message, EVENT_TYPE, type);
+    protobuf_put_number(&p->message, EVENT_TRACK, track);
     if (type != TYPE_END)
         put_text(&p->message, EVENT_NAME_TEXT, name);
-    put_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
+    protobuf_put_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
     return end_told(p);
 }
 
@@ -336,13 +313,13 @@ static int on_counter(void *ctx, const struct record_counter *k)
     if (is_first(&p->counter_track.data[k->name]))
         r = put_track(p, track, process_track(p->t->threads[k->thread].process),
                       p->t->strings[k->name], true);
-    put_varint(&p->packet, PACKET_TIMESTAMP, k->time_ns);
-    put_varint(&p->message, EVENT_TYPE, TYPE_COUNTER);
-    put_varint(&p->message, EVENT_TRACK, track);
+    protobuf_put_number(&p->packet, PACKET_TIMESTAMP, k->time_ns);
+    protobuf_put_number(&p->message, EVENT_TYPE, TYPE_COUNTER);
+    protobuf_put_number(&p->message, EVENT_TRACK, track);
     memcpy(&bits, &k->value, sizeof bits);
-    buf_put_varint(&p->message, EVENT_DOUBLE_VALUE << 3 | WIRE_FIXED64);
+    protobuf_put_key(&p->message, EVENT_DOUBLE_VALUE, PROTOBUF_FIXED64);
     buf_append(&p->message, &bits, sizeof bits);
-    put_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
+    protobuf_put_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
     return r < 0 ? r : end_told(p);
 }
 

@@ -1,9 +1,7 @@
 /* pprof's profile.proto, gzipped: https://github.com/google/pprof/blob/main/proto/profile.proto
  *
- * The messages are few and flat, so the wire format is written by hand. A message is a row of
- * fields, a field is a key (number << 3 | wire type) and a varint or a length and bytes. Each
- * nested message is built in a buffer, for its length stands before it. Order does not matter to
- * readers, so what is many (samples) is streamed and tables follow.
+ * The wire format is written by hand (protobuf.h). Order does not matter to readers, so what is many
+ * (samples) is streamed and tables follow.
  *
  * A sample is a stack in a thread, with two values: looks, and the metric in its integer. A
  * location is a line of a function. */
@@ -12,6 +10,7 @@
 #include "base/utf8.h"
 #include "export/gzip.h"
 #include "export/paths.h"
+#include "export/protobuf.h"
 #include "export/sites.h"
 #include "export/source.h"
 #include "export/spool.h"
@@ -46,8 +45,6 @@ enum {
     FUNCTION_START_LINE = 5,
 };
 
-enum { WIRE_VARINT = 0, WIRE_BYTES = 2 };
-
 /* The texts that are always there; the table's first is "" by law. */
 enum { TEXT_EMPTY, TEXT_SAMPLES, TEXT_COUNT, TEXT_METRIC, TEXT_UNIT, TEXT_THREAD, TEXT_PID, TEXTS };
 
@@ -68,27 +65,11 @@ struct writing {
 
 /* --- the wire --- */
 
+/* What is not there is zero. */
 static void put_number(struct buf *b, uint32_t field, uint64_t value)
 {
-    if (!value)
-        return; /* what is not there is zero */
-    buf_put_varint(b, field << 3 | WIRE_VARINT);
-    buf_put_varint(b, value);
-}
-
-static void put_bytes(struct buf *b, uint32_t field, const void *data, size_t len)
-{
-    buf_put_varint(b, field << 3 | WIRE_BYTES);
-    buf_put_varint(b, len);
-    buf_append(b, data, len);
-}
-
-static void put_message(struct buf *b, uint32_t field, struct buf *message)
-{
-    put_bytes(b, field, message->data, message->len);
-    if (buf_error(message) && !b->error)
-        b->error = buf_error(message);
-    buf_clear(message);
+    if (value)
+        protobuf_put_number(b, field, value);
 }
 
 static int drain(struct writing *w, bool all)
@@ -156,7 +137,7 @@ static int put_strings(struct writing *w)
     int r = 0;
     for (size_t i = 0; r == 0 && i < w->texts.len; i++) {
         put_text(&w->message, w->texts.data[i]);
-        put_message(&w->buf, PROFILE_STRING_TABLE, &w->message);
+        protobuf_put_message(&w->buf, PROFILE_STRING_TABLE, &w->message);
         r = drain(w, false);
     }
     return r;
@@ -169,12 +150,12 @@ static void put_sample(struct writing *w, const uint32_t *id, size_t len,
 {
     for (size_t i = 0; i < len; i++)
         buf_put_varint(&w->inner, (uint64_t)id[i] + 1);
-    put_message(&w->message, SAMPLE_LOCATION_ID, &w->inner);
+    protobuf_put_message(&w->message, SAMPLE_LOCATION_ID, &w->inner);
     buf_put_varint(&w->inner, weight.samples);
     buf_put_varint(&w->inner, weight.weight);
-    put_message(&w->message, SAMPLE_VALUE, &w->inner);
+    protobuf_put_message(&w->message, SAMPLE_VALUE, &w->inner);
     buf_append(&w->message, w->labels.data, w->labels.len);
-    put_message(&w->buf, PROFILE_SAMPLE, &w->message);
+    protobuf_put_message(&w->buf, PROFILE_SAMPLE, &w->message);
 }
 
 static int put_records(void *ctx, const struct export_record *records, size_t n)
@@ -210,10 +191,10 @@ static int make_labels(struct writing *w, uint32_t thread)
         return r;
     put_number(&w->inner, LABEL_KEY, TEXT_THREAD);
     put_number(&w->inner, LABEL_STR, id);
-    put_message(&w->labels, SAMPLE_LABEL, &w->inner);
+    protobuf_put_message(&w->labels, SAMPLE_LABEL, &w->inner);
     put_number(&w->inner, LABEL_KEY, TEXT_PID);
     put_number(&w->inner, LABEL_NUM, w->t->processes[th->process].pid);
-    put_message(&w->labels, SAMPLE_LABEL, &w->inner);
+    protobuf_put_message(&w->labels, SAMPLE_LABEL, &w->inner);
     return buf_error(&w->labels);
 }
 
@@ -237,8 +218,8 @@ static void put_location(struct writing *w, uint64_t id, uint64_t function, uint
     put_number(&w->inner, LINE_FUNCTION_ID, function);
     put_number(&w->inner, LINE_LINE, line);
     put_number(&w->message, LOCATION_ID, id);
-    put_message(&w->message, LOCATION_LINE, &w->inner);
-    put_message(&w->buf, PROFILE_LOCATION, &w->message);
+    protobuf_put_message(&w->message, LOCATION_LINE, &w->inner);
+    protobuf_put_message(&w->buf, PROFILE_LOCATION, &w->message);
 }
 
 static int put_locations(struct writing *w)
@@ -271,7 +252,7 @@ static int put_functions(struct writing *w)
         put_number(&w->message, FUNCTION_SYSTEM_NAME, name);
         put_number(&w->message, FUNCTION_FILENAME, file);
         put_number(&w->message, FUNCTION_START_LINE, row->line);
-        put_message(&w->buf, PROFILE_FUNCTION, &w->message);
+        protobuf_put_message(&w->buf, PROFILE_FUNCTION, &w->message);
         r = drain(w, false);
     }
     return r;
@@ -281,7 +262,7 @@ static void put_value_type(struct writing *w, uint32_t type, uint32_t unit)
 {
     put_number(&w->message, VALUE_TYPE_TYPE, type);
     put_number(&w->message, VALUE_TYPE_UNIT, unit);
-    put_message(&w->buf, PROFILE_SAMPLE_TYPE, &w->message);
+    protobuf_put_message(&w->buf, PROFILE_SAMPLE_TYPE, &w->message);
 }
 
 static int put_heading(struct writing *w, const struct profile *profile)

@@ -16,9 +16,34 @@ struct cursor {
     bool bad;
 };
 
+/* Of eight bytes those up to the first that ends a number, seven bits each; *ret_bytes of them, 0 if
+ * none ends it. Pairs, then fours, then all of the bytes move together. */
+static inline uint64_t take_varint_word(const uint8_t *p, unsigned *ret_bytes)
+{
+    uint64_t w;
+    __builtin_memcpy(&w, p, sizeof w);
+    uint64_t ends = ~w & 0x8080808080808080u;
+    if (unlikely(!ends)) {
+        *ret_bytes = 0;
+        return 0;
+    }
+    *ret_bytes = (unsigned)__builtin_ctzll(ends) / 8 + 1;
+    w &= (ends ^ (ends - 1)) & 0x7f7f7f7f7f7f7f7fu;
+    w = (w & 0x007f007f007f007fu) | (w & 0x7f007f007f007f00u) >> 1;
+    w = (w & 0x00003fff00003fffu) | (w & 0x3fff00003fff0000u) >> 2;
+    return (w & 0x000000000fffffffu) | (w & 0x0fffffff00000000u) >> 4;
+}
+
 static inline uint64_t get_varint_slow(struct cursor *c)
 {
     uint64_t v = 0;
+    if (likely(c->end - c->p >= 8)) {
+        unsigned bytes;
+        v = take_varint_word(c->p, &bytes);
+        c->p += bytes;
+        if (likely(bytes))
+            return v;
+    }
     for (unsigned shift = 0; shift < 64 && c->p < c->end; shift += 7) {
         uint8_t byte = *c->p++;
         v |= (uint64_t)(byte & 0x7f) << shift;

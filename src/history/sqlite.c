@@ -17,7 +17,8 @@
 #include <sys/stat.h>
 
 enum {
-    LOG_BYTES = 1 << 20,  /* above that the log is carried over */
+    LOG_BYTES =
+        4 << 20, /* above that the log is carried over; its file then shrinks to a quarter */
     LOG_PAGES_MAX = 8000, /* one writer of very many runs */
 };
 
@@ -225,7 +226,8 @@ static int prepare_file(sqlite3 *db, enum history_access access)
         return rc < 0 || version ? rc : E_HISTORY;
     rc = use_log(db);
     if (rc == 0)
-        rc = sqlite_exec(db, "PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY");
+        rc = sqlite_exec(db, "PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY;"
+                             "PRAGMA journal_size_limit=1048576");
     return rc == 0 && version < HISTORY_SCHEMA ? migrate(db) : rc;
 }
 

@@ -9,6 +9,10 @@ const struct format_reader *profile_reader(const struct profile *p);
 /* An id from a record, or that of the stand-in for what was lost. */
 uint32_t profile_mend_code(const struct profile *p, uint32_t code);
 uint32_t profile_mend_string(const struct profile *p, uint32_t string);
+uint32_t profile_mend_stack(const struct profile *p, uint32_t stack);
 uint32_t profile_mend_thread(const struct profile *p, uint32_t thread);
+
+/* For each thread's id whether the file defines it; what is past `*ret_count` it does not. */
+const uint8_t *profile_threads_known(const struct profile *p, size_t *ret_count);
 
 #endif

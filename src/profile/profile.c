@@ -259,6 +259,16 @@ static void redirect_code(const struct profile *p, uint32_t *id)
         *id = p->lost_code;
 }
 
+static inline uint32_t mend_stack(const struct profile *p, uint32_t id)
+{
+    return id < p->node_parent.len ? id : p->lost_stack;
+}
+
+static inline uint32_t mend_thread(const struct profile *p, uint32_t id)
+{
+    return id < p->thread_known.len && p->thread_known.data[id] ? id : p->lost_thread;
+}
+
 static void redirect_all(struct profile *p)
 {
     for (size_t i = 0; i < p->strings.len; i++)
@@ -435,79 +445,7 @@ const char *profile_meta_value(const struct profile *p, const char *key)
     return NULL;
 }
 
-/* --- samples --- */
-
-struct sample_pass {
-    const struct profile *profile;
-    int (*fn)(void *ctx, const struct record_sample *samples, size_t n);
-    void *ctx;
-    VEC(struct record_sample) mended; /* a copy, only for batches with a wrong id */
-};
-
-static bool is_sound(const struct profile *p, const struct record_sample *s)
-{
-    return s->stack < p->node_parent.len && s->thread < p->thread_known.len &&
-           p->thread_known.data[s->thread];
-}
-
-static int mend_and_push(struct sample_pass *pass, const struct record_sample *samples, size_t n)
-{
-    const struct profile *p = pass->profile;
-    if (!vec_reserve(&pass->mended, n))
-        return E_NOMEM;
-    struct record_sample *copy = pass->mended.data;
-    memcpy(copy, samples, n * sizeof *copy);
-    for (size_t i = 0; i < n; i++) {
-        if (copy[i].stack >= p->node_parent.len)
-            copy[i].stack = p->lost_stack;
-        if (copy[i].thread >= p->thread_known.len || !p->thread_known.data[copy[i].thread])
-            copy[i].thread = p->lost_thread;
-    }
-    return pass->fn(pass->ctx, copy, n);
-}
-
-static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
-{
-    struct sample_pass *pass = ctx;
-    bool sound = true;
-    for (size_t i = 0; i < n; i++)
-        sound &= is_sound(pass->profile, &samples[i]);
-    if (likely(sound))
-        return pass->fn(pass->ctx, samples, n);
-    return mend_and_push(pass, samples, n);
-}
-
-int profile_each_sample_part(const struct profile *p, unsigned part, unsigned parts,
-                             int (*fn)(void *ctx, const struct record_sample *samples, size_t n),
-                             void *ctx, uint32_t *ret_damaged)
-{
-    static const struct format_visitor visitor = {.samples = on_samples};
-    struct sample_pass pass = {.profile = p, .fn = fn, .ctx = ctx};
-    uint32_t damaged = 0;
-    unsigned turn = 0;
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < format_reader_chunk_count(p->reader); i++) {
-        if (format_reader_chunk(p->reader, i)->kind != FORMAT_CHUNK_SAMPLES ||
-            turn++ % parts != part)
-            continue;
-        r = format_reader_visit_chunk(p->reader, i, &visitor, &pass);
-        if (r == E_CORRUPT) {
-            damaged++;
-            r = 0;
-        }
-    }
-    vec_release(&pass.mended);
-    if (ret_damaged)
-        *ret_damaged = damaged;
-    return r;
-}
-
-int profile_each_sample(const struct profile *p,
-                        int (*fn)(void *ctx, const struct record_sample *samples, size_t n),
-                        void *ctx, uint32_t *ret_damaged)
-{
-    return profile_each_sample_part(p, 0, 1, fn, ctx, ret_damaged);
-}
+/* --- counts --- */
 
 static uint64_t count_records(const struct profile *p, enum format_chunk_kind kind)
 {
@@ -536,10 +474,8 @@ static int on_calls(void *ctx, const struct record_calls *calls)
     struct calls_pass *pass = ctx;
     const struct profile *p = pass->profile;
     struct record_calls mended = *calls;
-    if (mended.stack >= p->node_parent.len)
-        mended.stack = p->lost_stack;
-    if (mended.thread >= p->thread_known.len || !p->thread_known.data[mended.thread])
-        mended.thread = p->lost_thread;
+    mended.stack = mend_stack(p, mended.stack);
+    mended.thread = mend_thread(p, mended.thread);
     return pass->fn(pass->ctx, &mended);
 }
 
@@ -572,8 +508,7 @@ static int on_line(void *ctx, const struct record_line *line)
     struct record_line mended = *line;
     redirect_code(p, &mended.code);
     redirect_code(p, &mended.callee);
-    if (mended.thread >= p->thread_known.len || !p->thread_known.data[mended.thread])
-        mended.thread = p->lost_thread;
+    mended.thread = mend_thread(p, mended.thread);
     return pass->fn(pass->ctx, &mended);
 }
 
@@ -632,7 +567,18 @@ uint32_t profile_mend_string(const struct profile *p, uint32_t string)
     return string;
 }
 
+uint32_t profile_mend_stack(const struct profile *p, uint32_t stack)
+{
+    return mend_stack(p, stack);
+}
+
+const uint8_t *profile_threads_known(const struct profile *p, size_t *ret_count)
+{
+    *ret_count = p->thread_known.len;
+    return p->thread_known.data;
+}
+
 uint32_t profile_mend_thread(const struct profile *p, uint32_t thread)
 {
-    return thread < p->thread_known.len && p->thread_known.data[thread] ? thread : p->lost_thread;
+    return mend_thread(p, thread);
 }

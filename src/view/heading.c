@@ -10,7 +10,7 @@ bool view_is_too_short(const struct analysis_weights *weights)
 {
     /* what another tool found worth writing is worth showing */
     return weights->recorded_samples < VIEW_LEAST_SAMPLES && !weights->metric->weigh_calls &&
-           !profile_meta_value(weights->profile, "import");
+           !weights->exact && !profile_meta_value(weights->profile, "import");
 }
 
 enum view_kind view_metric_kind(const struct analysis_metric *metric)

@@ -34,6 +34,7 @@ enum column {
     PRIMITIVE_CALLS,
     RESUMES,
     ALIVE,
+    HITS,
     SPECIAL,
     TEXT_NAME,
     TEXT_WHERE,
@@ -76,7 +77,8 @@ static void add_column(struct printer *p, enum column which, struct view_column 
 static bool is_familiar(const struct view_report *report)
 {
     enum analysis_by by = report->rows->by;
-    return report->weights->exact && view_metric_kind(report->weights->metric) == VIEW_SECONDS &&
+    return report->weights->exact && !report->rows->has_hits &&
+           view_metric_kind(report->weights->metric) == VIEW_SECONDS &&
            (by == ANALYSIS_BY_FUNCTION || by == ANALYSIS_BY_LINE);
 }
 
@@ -136,7 +138,9 @@ static void choose_columns(struct printer *p, bool with_error)
         code &&
         (p->report->weights->calls ||
          (p->report->weights->exact && (by == ANALYSIS_BY_FUNCTION || by == ANALYSIS_BY_LINE)));
-    enum view_column_place samples = counted ? VIEW_ONLY_DATA : VIEW_BOTH;
+    bool hits_alone = p->report->rows->has_hits && p->report->weights->exact;
+    counted = counted && !hits_alone;
+    enum view_column_place samples = counted || hits_alone ? VIEW_ONLY_DATA : VIEW_BOTH;
 
     add_column(p, NAME, (struct view_column){"name", NULL, VIEW_NAME, VIEW_ONLY_DATA});
     add_column(p, FILE_, (struct view_column){"file", NULL, VIEW_PATH, VIEW_ONLY_DATA});
@@ -155,6 +159,8 @@ static void choose_columns(struct printer *p, bool with_error)
     add_column(p, SAMPLES, (struct view_column){"samples", entries, VIEW_COUNT, samples});
     add_column(p, TOTAL_SAMPLES,
                (struct view_column){"total_samples", NULL, VIEW_COUNT, VIEW_ONLY_DATA});
+    if (p->report->rows->has_hits)
+        add_column(p, HITS, (struct view_column){"hits", "hits", VIEW_COUNT, VIEW_BOTH});
     if (counted)
         choose_counted(p);
     add_column(p, SPECIAL, (struct view_column){"special", NULL, VIEW_BOOL, VIEW_ONLY_DATA});
@@ -311,6 +317,9 @@ static struct view_cell cell_of(struct printer *p, enum column which,
         return (struct view_cell){.count = p->count.resumes};
     case ALIVE:
         return seconds_cell(p->count.alive_ns, 1, !p->count.alive_ns);
+    case HITS:
+        return (struct view_cell){.count = row->hits,
+                                  .absent = !row->hits && !p->report->weights->exact};
     case SPECIAL:
         return (struct view_cell){.count = row->special};
     case TEXT_WHERE:
@@ -408,6 +417,14 @@ static void print_heading(struct printer *p)
 {
     const struct view_report *report = p->report;
     const struct analysis_weights *w = report->weights;
+    if (w->exact && report->rows->has_hits) {
+        view_heading_run(&p->emit, w->profile);
+        view_emit_line(&p->emit, "%s in %s hits of %s lines, exact\n",
+                       view_weight_text(w->metric, w->total.weight).text,
+                       view_units_count(w->total.samples).text,
+                       view_units_count(report->rows->count).text);
+        return;
+    }
     if (!w->calls || report->rows->by != ANALYSIS_BY_FUNCTION) {
         view_heading_print(&p->emit, w, worst_error(p));
         return;

@@ -1,7 +1,11 @@
 """--lines: hits are sys.settrace's, on every CPython; times are where they were spent; a selection is kept."""
 import collections
+import csv
+import io
 import json
 import os
+import re
+import shutil
 import subprocess
 
 import pytest
@@ -241,8 +245,8 @@ def test_min_hits_and_whole_files(some):
     assert [l["line"] for l in file["lines"]] == list(range(1, count + 1))
     few = exact(some, "--min-hits", "60")
     assert few["files"] and all(any(l["hits"] >= 60 for l in f["lines"]) for f in few["files"])
-    csv = pyrometer("lines", some.path, "--csv", check=0).stdout.splitlines()
-    assert csv[0] == "file,line,function,hits,self,self_percent,total,total_percent,text"
+    table = pyrometer("lines", some.path, "--csv", check=0).stdout.splitlines()
+    assert table[0] == "file,line,function,hits,self,self_percent,total,total_percent,text"
 
 
 def test_refusals(some, tmp_path):
@@ -255,6 +259,118 @@ def test_refusals(some, tmp_path):
     for text in ("f", ":f", "f:", "a:b,c"):
         assert "MODULE:QUALNAME" in harness.one_line_error(pyrometer("run", "--lines", "--function", text, "true"), 2)
     harness.one_line_error(pyrometer("run", "--lines", "--match", "(", "true"), 2)
+
+
+def parts_of(report):
+    """{(function, file, line): hits} of a report by line."""
+    return {(r["name"], r["file"], r["line"]): r["hits"] for r in report["rows"]}
+
+
+def test_report_by_line(some):
+    """The lines are those of `lines`, function by function; their hits and times add up to its totals."""
+    report, lines = some.report("--by", "line"), exact(some)
+    by_place = collections.Counter()
+    own = collections.Counter()
+    for row in report["rows"]:
+        by_place[row["file"], row["line"]] += row["hits"]
+        own[row["file"], row["line"]] += row["self"]
+        assert row["samples"] == row["hits"] and row["total"] >= row["self"] and not row["error_percent"]
+    assert {k: n for k, n in by_place.items() if n} == hits_of(some)
+    for file in lines["files"]:
+        for line in file["lines"]:
+            assert abs(own[file["file"], line["line"]] - line["self"]) < 1e-9
+    assert abs(sum(r["self"] for r in report["rows"]) - report["total"]) < 1e-9
+    assert abs(report["total"] - lines["total"]) < 1e-9 and report["samples"] == lines["hits"]
+    assert report["unit"] == "seconds" and not report["too_short"]
+    functions = {l["function"] for f in lines["files"] for l in f["lines"] if l["hits"]}
+    assert functions <= {r["name"] for r in report["rows"]}
+
+
+def test_report_by_line_as_table_and_csv(some):
+    out = pyrometer("report", some.path, "--by", "line", "--match", r"\(fib\)$", check=0).stdout.splitlines()
+    assert re.search(r"in [\d,]+ hits of [\d,]+ lines, exact$", out[1])
+    heading = next(l.split() for l in out if "hits" in l.split() and "function" in l)
+    assert heading[-2:] == ["function", "file:line"] and "samples" not in heading
+    assert any(workload("exact_lines.py").rsplit("/", 1)[1] in l for l in out)
+    table = list(csv.DictReader(io.StringIO(pyrometer("report", some.path, "--by", "line", "--csv", check=0).stdout)))
+    assert {(r["name"], r["file"], int(r["line"])): int(r["hits"]) for r in table} == parts_of(some.report("--by", "line"))
+
+
+def test_report_by_line_of_samples(tmp_path):
+    """Sampled too: rows are the samples', with the hits beside them; null where a line was not counted."""
+    loop = tmp_path / "loop.py"
+    loop.write_text("def counted(n):\n    x = 0\n    for i in range(n):\n        x += i\n    return x\n"
+                    "def other(n):\n    x = 0\n    for i in range(n):\n        x += i\n    return x\n"
+                    "counted(300000)\nother(30000000)\n")
+    recording = record([harness.default_python().path, str(loop)], tmp_path / "a.pyro", "--lines", "--sample",
+                       "--function", "__main__:counted")
+    rows = {(r["name"], r["line"]): r for r in recording.report("--by", "line")["rows"]}
+    seen = {k: r["hits"] for k, r in rows.items() if k[0] == "counted" and k[1] in (3, 4)}
+    assert seen and all(n == {3: 300001, 4: 300000}[k[1]] for k, n in seen.items())
+    assert all(r["hits"] is None for k, r in rows.items() if k[0] == "other")
+    assert recording.report("--by", "line")["metric"] == "wall"
+    # a part of the time has no hits of its own
+    assert "hits" not in recording.report("--by", "line", "--range", "0:10")["rows"][0]
+    assert "hits" not in recording.report()["rows"][0]
+
+
+def test_report_by_line_refuses_edges(some):
+    assert "exact lines" in harness.one_line_error(pyrometer("report", some.path, "--by", "line", "--callers"), 2)
+    assert pyrometer("report", some.path, "--by", "line", "--metric", "calls", "--callers", check=0).stdout
+
+
+def annotated(out, program):
+    """{line: (own ns, hits)} and {(line, function): (ns, calls)} of callgrind_annotate's listing of one file."""
+    at = next(i for i, l in enumerate(out) if l == "-- Auto-annotated source: " + program)
+    own, calls, number = {}, {}, 0
+    for text in out[at + 1:]:
+        if text.startswith("-- line "):
+            number = int(text.split()[2])  # "-- line 12 ----": what follows begins there
+            continue
+        match = re.match(r"^\s*([\d,]+|\.)\s+([\d,]+|\.)(\s|$)", text)
+        called = re.search(r"=> (\S+):(\S+) \(([\d,]+)x\)", text)
+        if called and match:
+            calls[number, called.group(2)] = (count_of(match.group(1)), count_of(called.group(3)))
+        elif match:
+            number += 1
+            own[number] = (count_of(match.group(1)), count_of(match.group(2)))
+    return own, calls
+
+
+def count_of(text):
+    return 0 if text == "." else int(text.replace(",", ""))
+
+
+def test_callgrind_has_the_lines(tmp_path):
+    """callgrind_annotate shows every line with its own time and hits, and under it what it called."""
+    annotate = shutil.which("callgrind_annotate")
+    assert annotate, "callgrind_annotate is missing: it comes with valgrind"
+    program = tmp_path / "timed.py"
+    program.write_text(TIMED)
+    recording = record([harness.default_python().path, str(program)], tmp_path / "a.pyro", "--lines")
+    path = str(tmp_path / "callgrind.out")
+    pyrometer("export", "callgrind", recording.path, "-o", path, check=0)
+    out = subprocess.run([annotate, "--threshold=100", "--auto=yes", "--context=1000", "--show-percs=no", path], check=True,
+                         cwd=harness.ROOT, stdout=subprocess.PIPE, universal_newlines=True).stdout.splitlines()
+    lines = exact(recording)
+    total = next(l for l in out if l.endswith("PROGRAM TOTALS"))
+    ns, hits = [count_of(n) for n in re.findall(r"[\d,]+", total)[:2]]
+    assert ns == round(lines["total"] * 1e9) and hits == lines["hits"]
+    own, calls = annotated(out, str(program))
+    (file,) = [f for f in lines["files"] if f["file"] == str(program)]
+    assert len(own) >= 15
+    for line in file["lines"]:
+        assert own.get(line["line"], (0, 0)) == (round(line["self"] * 1e9), line["hits"]), line
+        for call in line["calls"]:
+            if call["file"] == str(program):
+                assert calls[line["line"], call["function"]] == (round(call["total"] * 1e9), call["calls"]), call
+    assert {"inner", "outer", "down", "steps"} <= {name for _, name in calls}
+    # filters that lines do not know are answered by the calls
+    with open(path) as f:
+        assert "Hits" in f.read()
+    pyrometer("export", "callgrind", recording.path, "--include", "inner", "--force", "-o", path, check=0)
+    with open(path) as f:
+        assert "Entries" in f.read()
 
 
 def test_documented_keys(some):

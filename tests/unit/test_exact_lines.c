@@ -173,6 +173,43 @@ static void test_analysis(void **state ATTR_UNUSED)
     assert_int_equal(call->calls, 4);
     assert_int_equal(call->ns, 52);
     assert_null(analysis_exact_calls(&e, file->path, 3, &count));
+    /* the same by function: every part has its calls, and no call is in two of them */
+    uint64_t calls = 0, ns = 0;
+    for (size_t i = 0; i < e.part_count; i++) {
+        call = analysis_exact_part_calls(&e, &e.part[i], &count);
+        for (size_t k = 0; k < count; k++) {
+            assert_int_equal(call[k].line, e.part[i].line);
+            calls += call[k].calls;
+            ns += call[k].ns;
+        }
+    }
+    assert_int_equal(calls, 4);
+    assert_int_equal(ns, 52);
+
+    assert_true(analysis_exact_answers(p, &q));
+    struct analysis_rows rows;
+    assert_int_equal(analysis_exact_rows_init(&e, &rows), 0);
+    assert_int_equal(rows.count, e.part_count);
+    assert_true(rows.has_hits);
+    uint64_t hits = 0, self = 0;
+    for (size_t i = 0; i < rows.count; i++) {
+        hits += rows.row[i].hits;
+        self += rows.row[i].self.weight;
+    }
+    assert_int_equal(self, 190);
+    assert_int_equal(hits, e.weights.total.samples);
+    /* rows that were made of something else get the hits that belong to them, and no others */
+    for (size_t i = 0; i < rows.count; i++)
+        rows.row[i].hits = 0;
+    rows.row[0].line += 1000;
+    assert_int_equal(analysis_exact_count(&e, &rows), 0);
+    assert_int_equal(rows.row[0].hits, 0);
+    for (size_t i = 1; i < rows.count; i++)
+        assert_int_equal(rows.row[i].hits, e.part[i].hits);
+    analysis_rows_release(&rows);
+    q.has_from = true;
+    assert_false(analysis_exact_answers(p, &q));
+    q.has_from = false;
     analysis_exact_lines_release(&e);
 
     q.thread = "two";

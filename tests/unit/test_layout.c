@@ -1,8 +1,10 @@
 /* The layout of graphs: what draw/layout.h says always holds, on graphs made by hand and on a
- * thousand random ones; and the canvas, on shapes whose coverage is known. */
+ * thousand random ones; the canvas, on shapes whose coverage is known; and the compression. */
 #include "base/attr.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "draw/canvas.h"
+#include "draw/deflate.h"
 #include "draw/font.h"
 #include "draw/internal.h"
 #include "draw/layout.h"
@@ -13,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 #include <cmocka.h>
 
@@ -366,6 +369,108 @@ static void test_every_character_draws(void **state)
     assert_true(draw_canvas_fit(40000, 10, 2) < 1);
 }
 
+/* What was drawn before is drawn alike, wherever it stands and however much of it is on the canvas. */
+static void test_characters_are_kept(void **state)
+{
+    (void)state;
+    struct draw_canvas c;
+    struct draw_font font = {20, true, 0x204060};
+    assert_int_equal(draw_canvas_init(&c, 60, 30, 2), 0);
+    draw_text(&c, &font, 3, 22, DRAW_LEFT, "g");
+    draw_text(&c, &font, 33, 22, DRAW_LEFT, "g");
+    draw_text(&c, &font, 53, 22, DRAW_LEFT, "g"); /* cut on the right */
+    draw_text(&c, &font, 3, -12, DRAW_LEFT, "g"); /* and above */
+    draw_text(&c, &font, -7, 22, DRAW_LEFT, "g");
+    draw_text(&c, &font, 3, 300, DRAW_LEFT, "g");
+    for (uint32_t y = 0; y < c.height; y++)
+        for (uint32_t x = 20; x < 40; x++) {
+            assert_int_equal(red(&c, x, y), red(&c, x + 60, y));
+            if (x + 100 < c.width)
+                assert_int_equal(red(&c, x, y), red(&c, x + 100, y));
+        }
+    assert_int_equal(draw_canvas_error(&c), 0);
+    draw_canvas_release(&c);
+    /* too large to be kept */
+    font.size = 100;
+    assert_int_equal(draw_canvas_init(&c, 200, 200, 1), 0);
+    draw_text(&c, &font, 20, 120, DRAW_LEFT, "II");
+    assert_int_equal(red(&c, 50, 80), 0x20);
+    assert_int_equal(red(&c, 110, 80), 0x20);
+    assert_int_equal(red(&c, 80, 80), 255);
+    draw_canvas_release(&c);
+}
+
+/* --- compression: whatever goes in comes out again, by zlib --- */
+
+enum { DEFLATE_BYTES = 300000 };
+
+/* Kinds of bytes: what a picture has, and what is hard for codes and repetitions. */
+static void fill_bytes(uint8_t *bytes, size_t n, unsigned kind)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned few = pick(64) ? 0 : pick(256);
+        unsigned halving = (unsigned)__builtin_ctz(pick(1u << 22) | 1u << 22); /* a deep tree */
+        unsigned row = i >= 3001 ? bytes[i - 3001] : pick(3);
+        bytes[i] = (uint8_t)(kind == 0   ? 0
+                             : kind == 1 ? pick(256)
+                             : kind == 2 ? few
+                             : kind == 3 ? halving
+                             : kind == 4 ? row
+                             : kind == 5 ? i / 259
+                                         : pick(2));
+    }
+}
+
+static void check_inflates(const struct buf *packed, const uint8_t *bytes, size_t n)
+{
+    uint8_t *out = malloc(n + 1);
+    z_stream z = {.next_in = packed->data,
+                  .avail_in = (uInt)packed->len,
+                  .next_out = out,
+                  .avail_out = (uInt)n + 1};
+    assert_non_null(out);
+    assert_int_equal(inflateInit2(&z, -15), Z_OK);
+    assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+    assert_int_equal(z.total_out, n);
+    assert_int_equal(z.avail_in, 0);
+    if (n)
+        assert_memory_equal(out, bytes, n);
+    inflateEnd(&z);
+    free(out);
+}
+
+static void test_deflate(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {
+        0, 1, 2, 3, 4, 5, 257, 258, 259, 260, 1000, 70000, DEFLATE_BYTES};
+    static uint8_t bytes[DEFLATE_BYTES];
+    for (unsigned kind = 0; kind < 7; kind++)
+        for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+            struct buf packed;
+            buf_init(&packed, 1 << 20);
+            fill_bytes(bytes, sizes[i], kind);
+            /* two streams behind each other, the second in two pieces */
+            size_t first = sizes[i] / 3, second = sizes[i] / 2;
+            struct draw_deflate *d = draw_deflate_new(&packed);
+            assert_non_null(d);
+            draw_deflate_add(d, bytes, first);
+            draw_deflate_end(d, false);
+            draw_deflate_free(d);
+            d = draw_deflate_new(&packed);
+            assert_non_null(d);
+            draw_deflate_add(d, bytes + first, second - first);
+            draw_deflate_add(d, bytes + second, sizes[i] - second);
+            draw_deflate_end(d, true);
+            draw_deflate_free(d);
+            assert_int_equal(buf_error(&packed), 0);
+            check_inflates(&packed, bytes, sizes[i]);
+            if (kind == 0 && sizes[i] == DEFLATE_BYTES)
+                assert_true(packed.len < DEFLATE_BYTES / 500);
+            buf_release(&packed);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +486,8 @@ int main(void)
         cmocka_unit_test(test_the_same_every_time),
         cmocka_unit_test(test_coverage),
         cmocka_unit_test(test_every_character_draws),
+        cmocka_unit_test(test_characters_are_kept),
+        cmocka_unit_test(test_deflate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -254,7 +254,7 @@ static void test_by_thread(void **state ATTR_UNUSED)
     struct analysis_forest forest;
     struct analysis_tree tree;
     make(&m, "/srv", ANALYSIS_BY_FUNCTION);
-    assert_int_equal(analysis_forest_init_threads(&m.rows, &m.query, &forest), 0);
+    assert_int_equal(analysis_forest_init_threads(&m.rows, &m.query, false, &forest), 0);
     assert_int_equal(analysis_tree_init(&forest, &(struct analysis_tree_options){0}, &tree), 0);
     check_sums(&tree);
     assert_int_equal(tree.total.samples, WHOLE_MS);
@@ -267,6 +267,121 @@ static void test_by_thread(void **state ATTR_UNUSED)
     assert_int_equal(tree.node[second].next, 0);
     analysis_tree_release(&tree);
     analysis_forest_release(&forest);
+    unmake(&m);
+}
+
+/* --- by thread, against the samples themselves --- */
+
+enum { RANDOM_CODES = 7, RANDOM_NODES = 200, RANDOM_THREADS = 5, RANDOM_SAMPLES = 12000 };
+enum { PATH_MAX_ROWS = 64 };
+
+struct random_sample {
+    uint32_t thread, stack;
+    uint64_t ms;
+};
+
+static uint32_t pick(uint32_t below)
+{
+    static uint64_t rng = 88172645463325252ull;
+    rng ^= rng << 13;
+    rng ^= rng >> 7;
+    rng ^= rng << 17;
+    return (uint32_t)((rng >> 32) % below);
+}
+
+/* Deep and bushy, with siblings of one function; more samples than a thread's list holds at first. */
+static void make_random(struct made *m, struct random_sample *samples)
+{
+    uint32_t codes[RANDOM_CODES], nodes[RANDOM_NODES] = {0};
+    struct format_writer_options options = {.force = true};
+    assert_int_equal(format_writer_open(path, &options, &w), 0);
+    format_writer_process(w, &(struct record_process){.id = 1, .pid = 100, .command = text("app")});
+    for (uint32_t i = 1; i <= RANDOM_THREADS; i++)
+        format_writer_thread(w, &(struct record_thread){.id = i, .process = 1, .tid = 100 + i});
+    for (uint32_t i = 0; i < RANDOM_CODES; i++)
+        codes[i] = code((char[]){(char)('a' + i), 0}, "/app.py", 10 * i + 10);
+    for (uint32_t i = 1; i < RANDOM_NODES; i++) {
+        uint32_t near = pick(2) ? i - 1 - pick(i < 8 ? i : 8) : pick(i); /* some deep, some bushy */
+        nodes[i] = node(nodes[near], codes[pick(RANDOM_CODES)], 1000 + i);
+    }
+    for (uint32_t i = 0; i < RANDOM_SAMPLES; i++) {
+        uint32_t thread = pick(9) ? 1 : 2 + pick(RANDOM_THREADS - 2); /* the last has none */
+        samples[i] = (struct random_sample){thread, nodes[pick(RANDOM_NODES)], 1 + pick(3)};
+        sample(thread, samples[i].stack, (uint32_t)samples[i].ms, 3ull * i);
+    }
+    assert_int_equal(format_writer_finish(w), 0);
+    format_writer_free(w);
+    *m = (struct made){.query.metric = ANALYSIS_METRICS};
+    assert_int_equal(profile_load(path, &m->profile), 0);
+    assert_int_equal(analysis_weights_init(m->profile, &m->query, &m->weights), 0);
+    assert_int_equal(analysis_rows_init(&m->weights, ANALYSIS_BY_FUNCTION, &m->rows), 0);
+}
+
+/* The rows of a sample as the tree has them from its root on; their number. */
+static size_t rows_of(const struct made *m, const struct random_sample *s, bool bottom_up,
+                      uint32_t *row)
+{
+    const struct profile_tables *t = profile_tables(m->profile);
+    size_t n = 0;
+    for (uint32_t at = s->stack; at; at = t->node_parent[at])
+        row[n++] = m->rows.node_row[at];
+    if (!s->stack)
+        row[n++] = (uint32_t)m->rows.count - 1;
+    row[n++] = (uint32_t)m->rows.count + s->thread;
+    assert_true(n <= PATH_MAX_ROWS);
+    for (size_t i = 0; !bottom_up && i < n / 2; i++) {
+        uint32_t swap = row[i];
+        row[i] = row[n - 1 - i];
+        row[n - 1 - i] = swap;
+    }
+    return n;
+}
+
+/* Walks every sample down the tree: what arrives at each node is its total, what ends there its self. */
+static void check_against(const struct made *m, const struct analysis_tree *tree,
+                          const struct random_sample *samples, bool bottom_up)
+{
+    uint64_t *total = calloc(tree->count, sizeof *total), *self = calloc(tree->count, sizeof *self);
+    assert_true(total && self);
+    for (size_t i = 0; i < RANDOM_SAMPLES; i++) {
+        uint32_t row[PATH_MAX_ROWS], at = 0;
+        size_t n = rows_of(m, &samples[i], bottom_up, row);
+        for (size_t k = 0; k < n; k++) {
+            total[at] += samples[i].ms;
+            at = tree->node[at].first_child;
+            while (at && tree->node[at].row != row[k])
+                at = tree->node[at].next;
+            assert_int_not_equal(at, 0);
+        }
+        total[at] += samples[i].ms;
+        self[at] += samples[i].ms;
+    }
+    for (uint32_t i = 0; i < tree->count; i++) {
+        assert_int_equal(tree->node[i].total.samples, total[i]);
+        assert_int_equal(tree->node[i].self.samples, self[i]);
+        assert_int_equal(tree->node[i].total.weight, total[i] * NS_PER_MS);
+        assert_int_equal(tree->node[i].self.weight, self[i] * NS_PER_MS);
+    }
+    free(total);
+    free(self);
+}
+
+static void test_by_thread_is_the_samples(void **state ATTR_UNUSED)
+{
+    static struct random_sample samples[RANDOM_SAMPLES];
+    struct made m;
+    make_random(&m, samples);
+    for (int bottom_up = 0; bottom_up <= 1; bottom_up++) {
+        struct analysis_forest forest;
+        struct analysis_tree tree;
+        struct analysis_tree_options options = {.bottom_up = bottom_up};
+        assert_int_equal(analysis_forest_init_threads(&m.rows, &m.query, bottom_up, &forest), 0);
+        assert_int_equal(analysis_tree_init(&forest, &options, &tree), 0);
+        check_sums(&tree);
+        check_against(&m, &tree, samples, bottom_up);
+        analysis_tree_release(&tree);
+        analysis_forest_release(&forest);
+    }
     unmake(&m);
 }
 
@@ -390,11 +505,11 @@ static int remove_path(void **state ATTR_UNUSED)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_top_down),  cmocka_unit_test(test_by_line),
-        cmocka_unit_test(test_bottom_up), cmocka_unit_test(test_folding),
-        cmocka_unit_test(test_by_thread), cmocka_unit_test(test_diff_of_equals),
-        cmocka_unit_test(test_sequence),  cmocka_unit_test(test_sequence_limit),
-        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_top_down),       cmocka_unit_test(test_by_line),
+        cmocka_unit_test(test_bottom_up),      cmocka_unit_test(test_folding),
+        cmocka_unit_test(test_by_thread),      cmocka_unit_test(test_by_thread_is_the_samples),
+        cmocka_unit_test(test_diff_of_equals), cmocka_unit_test(test_sequence),
+        cmocka_unit_test(test_sequence_limit), cmocka_unit_test(test_shared),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }
