@@ -10,12 +10,12 @@ import shutil
 import subprocess
 import time
 
-from common import BENCH, BUILD, PYROMETER, ROOT, median, run, say, table
+from common import BENCH, BUILD, Failed, PYROMETER, ROOT, median, run, say, table
 
 BEFORE_MS, AFTER_MS = 5, 10
 PIPE_SHARE = 0.5  # of cat's rate
 LARGE = (100000, 50)
-SERIES_MS, COMMANDS_MS, ADD_MS = 50, 50, 10
+SERIES_MS, COMMANDS_MS, ADD_MS, CHECK_MS = 50, 50, 10, 200
 
 STAMP = r"""
 #include <stdio.h>
@@ -127,7 +127,23 @@ def large(bench, maker):
     bench.at_most("history", "ms for a series of %d points" % answer["points"], answer["series_ms"], SERIES_MS)
     bench.at_most("history", "ms for the list of commands", answer["commands_ms"], COMMANDS_MS)
     bench.at_most("history", "ms to open it and add a run", answer["add_ms"], ADD_MS)
+    answer["check_ms"] = checking(bench, metrics)
+    bench.at_most("history", "ms for `history check`, %d metrics of a run" % metrics, answer["check_ms"], CHECK_MS)
     return answer
+
+
+def checking(bench, metrics):
+    """The whole command on the large history, every metric gated."""
+    named = [word for i in range(metrics) for word in ("--metric", "metric_%d" % i)]
+    command = [PYROMETER, "history", "check", "--db", bench.path("large.db"), *named, "python tests/objects.py"]
+    taken = []
+    for _ in range(bench.scale(5, 15)):
+        begin = time.monotonic()
+        status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode
+        taken.append(1e3 * (time.monotonic() - begin))
+        if status not in (0, 3):
+            raise Failed("history check left with status %d" % status)
+    return median(taken)
 
 
 def measure(bench):

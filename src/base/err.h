@@ -27,6 +27,7 @@
     X(BADSTACKS, "a line of the collapsed stacks is not a stack and a number")                     \
     X(BADJSON, "the JSON is damaged, or is not a speedscope file")                                 \
     X(BADPSTATS, "the pstats file is damaged or cut off")                                          \
+    X(BADTOML, "it is not TOML")                                                                   \
     X(NOAGENT, "libpyrometer-agent.so is not beside the program, nor where it is installed")       \
     X(INVALID, "invalid argument")                                                                 \
     X(AMBIGUOUS, "more than one matches")                                                          \

@@ -1,8 +1,10 @@
 /* `pyrometer diff`: two runs side by side, with the change and how sure it is. */
 #include "view/diff.h"
 
+#include "analysis/culprit.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "cmd/diff_groups.h"
 #include "cmd/list.h"
 #include "cmd/load.h"
 
@@ -11,6 +13,7 @@
 struct diff_options {
     const char *by, *sort;
     struct cmd_query_options query;
+    struct cmd_diff_group_options groups;
     struct cmd_list_options list;
 };
 
@@ -69,15 +72,41 @@ static void side_release(struct side *s)
     profile_free(s->profile);
 }
 
+/* E_INVALID: they cannot be compared, being of different metrics or kinds. */
+static int find_culprits(const struct side *before, const struct side *after,
+                         struct analysis_blame **blame, struct analysis_culprits *ret)
+{
+    if (before->weights.exact != after->weights.exact || !before->weights.total.samples ||
+        !after->weights.total.samples)
+        return E_INVALID;
+    int r = analysis_blame_new(blame);
+    if (r == 0)
+        r = analysis_blame_add(*blame, false, &before->weights);
+    if (r == 0)
+        r = analysis_blame_add(*blame, true, &after->weights);
+    return r < 0 ? r : analysis_blame_find(*blame, ret);
+}
+
 static int show(const struct diff_request *q, const struct side *before, const struct side *after)
 {
     struct analysis_diff diff;
     int r = analysis_diff_init(&before->rows, &after->rows, &q->select, &diff);
     if (r < 0)
         return cmd_fail(CMD_FAILED, "cannot make the diff: %s", err_text(r));
-    errno = 0;
-    r = view_diff_print(&diff, stdout, q->format, view_style_of(stdout));
-    int status = r < 0 ? cmd_output_failed("the diff", r, errno) : 0;
+    struct analysis_blame *blame = NULL;
+    struct analysis_culprits culprits = {0};
+    r = find_culprits(before, after, &blame, &culprits);
+    int status = 0;
+    if (r < 0 && r != E_INVALID) {
+        status = cmd_fail(CMD_FAILED, "cannot find what explains the difference: %s", err_text(r));
+    } else {
+        errno = 0;
+        r = view_diff_print(&diff, r < 0 ? NULL : &culprits, stdout, q->format,
+                            view_style_of(stdout));
+        status = r < 0 ? cmd_output_failed("the diff", r, errno) : 0;
+    }
+    analysis_culprits_release(&culprits);
+    analysis_blame_free(blame);
     analysis_diff_release(&diff);
     return status;
 }
@@ -102,9 +131,13 @@ int cmd_diff(int argc, char **argv)
 {
     struct diff_options o = {.by = "function", .sort = "self"};
     const struct cmd_option options[] = {
-        {"by", 0, CMD_TEXT, &o.by, NULL}, {"sort", 0, CMD_TEXT, &o.sort, NULL},
-        CMD_LIST_OPTIONS(&o.list),        CMD_LIST_LIMIT(&o.list),
-        CMD_QUERY_OPTIONS(&o.query),      {0},
+        {"by", 0, CMD_TEXT, &o.by, NULL},
+        {"sort", 0, CMD_TEXT, &o.sort, NULL},
+        CMD_LIST_OPTIONS(&o.list),
+        CMD_LIST_LIMIT(&o.list),
+        CMD_QUERY_OPTIONS(&o.query),
+        CMD_DIFF_GROUP_OPTIONS(&o.groups),
+        {0},
     };
     int first;
     int operands = cmd_options_parse(argc, argv, options, false, &first);
@@ -115,7 +148,12 @@ int cmd_diff(int argc, char **argv)
 
     struct diff_request q = {0};
     int status = understand(&o, &q);
-    if (!status)
+    const char *before = operands > 0 ? argv[first] : NULL;
+    const char *after = operands > 1 ? argv[first + 1] : NULL;
+    bool has_groups = cmd_diff_is_group(&o.groups, before) || cmd_diff_is_group(&o.groups, after);
+    if (!status && has_groups)
+        status = cmd_diff_groups(&o.groups, &q.query, q.format, before, after);
+    else if (!status)
         status =
             diff_runs(&q, operands > 0 ? argv[first] : "@~1", operands > 1 ? argv[first + 1] : "@");
     cmd_list_release(&o.list);

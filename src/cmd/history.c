@@ -18,10 +18,8 @@ static const struct {
     const char *word;
     int (*run)(const struct cmd_history_options *o, int count, char **argv);
 } parts[] = {
-    {"show", cmd_history_show},
-    {"rm", cmd_history_rm},
-    {"gc", cmd_history_gc},
-    {"import", cmd_history_import},
+    {"show", cmd_history_show},     {"rm", cmd_history_rm},       {"gc", cmd_history_gc},
+    {"import", cmd_history_import}, {"check", cmd_history_check},
 };
 
 /* --- shared --- */
@@ -138,6 +136,17 @@ int cmd_history_find(struct history_store *s, const char *path, const char *text
                         "for the one before",
                         text);
     return rc < 0 ? cmd_history_failed(path, rc) : 0;
+}
+
+char *cmd_history_key(int count, char **argv)
+{
+    struct buf text;
+    buf_init(&text, HISTORY_MAX_COMMAND);
+    for (int i = 0; i < count; i++)
+        buf_printf(&text, "%s%s", i ? " " : "", argv[i]);
+    char *key = buf_error(&text) ? NULL : history_command_key_of_text(buf_cstr(&text));
+    buf_release(&text);
+    return key;
 }
 
 /* --- lists --- */
@@ -296,6 +305,8 @@ int cmd_history(int argc, char **argv)
         {"older-than", 0, CMD_TEXT, &o.older_than, NULL},
         {"dry-run", 0, CMD_FLAG, &o.dry_run, NULL},
         {"keep-profiles", 0, CMD_FLAG, &o.keep_profiles, NULL},
+        CMD_PLOT_OPTIONS(&o.plot),
+        CMD_CHECK_OPTIONS(&o.check),
         {NULL, 0, CMD_FLAG, NULL, NULL},
     };
     int first;
@@ -309,5 +320,7 @@ int cmd_history(int argc, char **argv)
     for (size_t i = 0; operands && i < ARRAY_LEN(parts); i++)
         if (!strcmp(argv[first], parts[i].word))
             return parts[i].run(&o, operands - 1, argv + first + 1);
+    if (o.plot.metrics.count)
+        return cmd_history_plot(&o, operands, argv + first);
     return list(&o, operands, argv + first);
 }

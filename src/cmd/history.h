@@ -3,6 +3,8 @@
 #define PYROMETER_CMD_HISTORY_H
 
 #include "cmd/cmd.h"
+#include "cmd/history_check.h"
+#include "cmd/history_plot.h"
 #include "history/store.h"
 #include "view/emit.h"
 
@@ -16,6 +18,8 @@ struct cmd_history_options {
     /* gc */
     const char *max_size, *older_than;
     bool dry_run, keep_profiles;
+    struct cmd_plot_options plot;
+    struct cmd_check_options check;
 };
 
 /* Opens the history that is there. 0, or the exit status after a line. */
@@ -28,6 +32,10 @@ int cmd_history_failed(const char *path, int code);
 /* The options' filter; `key` is borrowed. 0, or the status after a line. */
 int cmd_history_filter(const struct cmd_history_options *o, const char *key,
                        struct history_filter *ret);
+
+/* The key of a command whose words are operands, alone or in quotes. Owned by the caller; NULL
+ * without memory. */
+char *cmd_history_key(int count, char **argv);
 
 /* The run that an operand names. 0, or the status after a line. */
 int cmd_history_find(struct history_store *s, const char *path, const char *text, int64_t *ret);
@@ -42,5 +50,7 @@ int cmd_history_show(const struct cmd_history_options *o, int count, char **argv
 int cmd_history_rm(const struct cmd_history_options *o, int count, char **argv);
 int cmd_history_gc(const struct cmd_history_options *o, int count, char **argv);
 int cmd_history_import(const struct cmd_history_options *o, int count, char **argv);
+int cmd_history_check(const struct cmd_history_options *o, int count, char **argv);
+int cmd_history_plot(const struct cmd_history_options *o, int count, char **argv); /* --metric */
 
 #endif

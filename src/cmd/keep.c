@@ -278,6 +278,16 @@ static void add_processes(struct history_run *run, struct meter *m)
     buf_release(&b);
 }
 
+static void add_instruments(struct history_run *run, const struct cmd_kept *kept)
+{
+    char number[24];
+    if (kept->instruments)
+        history_run_add_fact(run, HISTORY_FACT_LAUNCH, "instruments", kept->instruments);
+    snprintf(number, sizeof number, "%lld", (long long)kept->deepens);
+    if (kept->deepens)
+        history_run_add_fact(run, HISTORY_FACT_LAUNCH, "deepens", number);
+}
+
 static void fill(struct cmd_keep *k, struct meter *m, const struct cmd_kept *kept,
                  struct history_run *run)
 {
@@ -312,6 +322,7 @@ static void fill(struct cmd_keep *k, struct meter *m, const struct cmd_kept *kep
     run->hostname = copy_of(history_run_fact(run, HISTORY_FACT_HOST, "hostname"));
     meter_package_facts(m, add_package, run);
     meter_launch_facts(add_launch, run);
+    add_instruments(run, kept);
     run->git_dirty = meter_git_dirty(m); /* last: the answer may still be on its way */
 }
 

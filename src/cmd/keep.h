@@ -54,6 +54,9 @@ struct cmd_kept {
     int exit_status;
     int repeat;
     bool grouped, warmup;
+    const char *instruments; /* that slow it down, "calls,lines"; NULL: none. Kept as a fact: such
+                                runs are compared with their like only */
+    int64_t deepens;         /* the run that it repeats with more instruments; 0: none */
 };
 
 /* After its end: keeps the run. Its number, or 0 after a warning. */

@@ -1,5 +1,6 @@
 /* pyrometer run: start a program, record it or only meter it, keep what it cost. */
 #include "base/err.h"
+#include "cmd/check.h"
 #include "cmd/cmd.h"
 #include "cmd/keep.h"
 #include "cmd/recording.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { REPEAT_MAX = 100000 };
+enum { REPEAT_MAX = 100000, INSTRUMENTS_SIZE = 64 };
 
 struct run {
     struct cmd_recording recording;
@@ -20,7 +21,10 @@ struct run {
     bool no_profile;
     uint64_t repeat, warmup;
     bool has_repeat, has_warmup;
-    char **argv; /* the command */
+    char **argv;               /* the command */
+    const char *on_regression; /* instruments to run again with; NULL: do not look */
+    char instruments[INSTRUMENTS_SIZE];
+    int64_t last_kept, deepens; /* numbers in the history; 0: none */
 };
 
 static int check(const struct run *r)
@@ -84,9 +88,12 @@ static void keep(struct run *r, struct meter *m, const struct turn *t, const uin
                             .profile = r->recording.path,
                             .exit_status = t->status,
                             .repeat = t->number,
-                            .grouped = r->has_repeat,
-                            .warmup = t->warmup};
+                            .grouped = r->has_repeat && !r->deepens,
+                            .warmup = t->warmup,
+                            .instruments = *r->instruments ? r->instruments : NULL,
+                            .deepens = r->deepens};
     int64_t id = cmd_keep_run(r->keep, m, &kept);
+    r->last_kept = id;
     if (id && !r->recording.quiet)
         fprintf(stderr, "run %lld in the history\n", (long long)id);
 }
@@ -164,6 +171,81 @@ static int all_turns(struct run *r)
     return t.status;
 }
 
+/* --- again, with more instruments --- */
+
+/* What slows the program down, so that its times are compared with their like. */
+static void name_instruments(struct run *r)
+{
+    const struct cmd_recording *c = &r->recording;
+    snprintf(r->instruments, sizeof r->instruments, "%s%s%s", c->calls ? "calls," : "",
+             c->lines ? "lines," : "", c->trace ? "trace," : "");
+    size_t len = strlen(r->instruments);
+    if (len)
+        r->instruments[len - 1] = '\0';
+}
+
+static int choose_deep(const char *said, struct cmd_recording *ret)
+{
+    for (const char *at = said; *at;) {
+        size_t len = strcspn(at, ",");
+        bool *flag = len == 5 && !strncmp(at, "calls", 5)   ? &ret->calls
+                     : len == 5 && !strncmp(at, "lines", 5) ? &ret->lines
+                     : len == 5 && !strncmp(at, "trace", 5) ? &ret->trace
+                                                            : NULL;
+        if (!flag)
+            return cmd_fail(CMD_USAGE,
+                            "--on-regression '%s': it is calls, lines or trace, or "
+                            "several of them with commas",
+                            said);
+        *flag = true;
+        at += len + (at[len] == ',');
+    }
+    return *said ? 0
+                 : cmd_fail(CMD_USAGE, "--on-regression needs instruments, such as calls,lines");
+}
+
+/* The gate has tripped: once more, to see why. Whatever becomes of that, the status is the first
+ * run's. */
+static void run_deep(struct run *r)
+{
+    bool quiet = r->recording.quiet;
+    struct turn t = {0};
+    r->deepens = r->last_kept;
+    r->recording = (struct cmd_recording){.quiet = quiet};
+    if (choose_deep(r->on_regression, &r->recording) != 0)
+        return;
+    name_instruments(r);
+    turn_recorded(r, &t);
+    cmd_recording_release(&r->recording);
+}
+
+static void look_for_regression(struct run *r)
+{
+    char id[24];
+    bool is_regression = false;
+    snprintf(id, sizeof id, "%lld", (long long)r->last_kept);
+    if (!r->last_kept || cmd_check_quietly(r->keep_options.db, id, &is_regression) != 0)
+        return;
+    if (is_regression) {
+        fprintf(stderr,
+                "pyrometer: regression: running it again with %s (history check --run %s "
+                "tells more)\n",
+                r->on_regression, id);
+        run_deep(r);
+    }
+}
+
+static int check_deep(const struct run *r)
+{
+    struct cmd_recording unused = {0};
+    if (!r->on_regression)
+        return 0;
+    if (r->keep_options.no_history)
+        return cmd_fail(CMD_USAGE,
+                        "--on-regression compares with the history: leave --no-history out");
+    return choose_deep(r->on_regression, &unused);
+}
+
 int cmd_run(int argc, char **argv)
 {
     struct run r = {0};
@@ -188,6 +270,7 @@ int cmd_run(int argc, char **argv)
         {"for", 0, CMD_REAL, &c->seconds, &c->has_seconds},
         {"repeat", 0, CMD_COUNT, &r.repeat, &r.has_repeat},
         {"warmup", 0, CMD_COUNT, &r.warmup, &r.has_warmup},
+        {"on-regression", 0, CMD_TEXT, &r.on_regression, NULL},
         CMD_KEEP_OPTIONS(&r.keep_options),
         {"quiet", 0, CMD_FLAG, &c->quiet, NULL},
         {"path-fd", 0, CMD_COUNT, &c->path_fd, &c->has_path_fd},
@@ -200,13 +283,18 @@ int cmd_run(int argc, char **argv)
     if (operands == 0)
         return cmd_fail(CMD_USAGE, "run needs a command, for example: pyrometer run python app.py");
     int status = check(&r);
+    if (!status)
+        status = check_deep(&r);
     if (status)
         return status;
     status = cmd_keep_new(&r.keep_options, &r.keep);
     if (status)
         return status;
     r.argv = argv + first;
+    name_instruments(&r);
     status = all_turns(&r);
+    if (r.on_regression && status == 0)
+        look_for_regression(&r);
     cmd_keep_free(r.keep);
     return status;
 }

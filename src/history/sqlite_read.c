@@ -217,11 +217,12 @@ struct details {
 static int details_open(sqlite3 *db, bool whole, struct details *d)
 {
     d->db = db;
-    int rc = sqlite_prepare(db,
-                            "SELECT m.name, v.value FROM metric m JOIN value v ON v.command = ?1"
-                            " AND v.metric = m.id AND v.started_us = ?2 AND v.run = ?3"
-                            " ORDER BY m.id",
-                            &d->values);
+    int rc =
+        sqlite_prepare(db,
+                       "SELECT m.name, v.value FROM metric m CROSS JOIN value v ON v.command = ?1"
+                       " AND v.metric = m.id AND v.started_us = ?2 AND v.run = ?3"
+                       " ORDER BY m.id",
+                       &d->values);
     if (rc == 0)
         rc = sqlite_prepare(
             db, "SELECT kind, key, value FROM fact WHERE run = ?1 ORDER BY kind, key", &d->facts);
@@ -313,15 +314,17 @@ int sqlite_runs(void *b, const struct history_filter *f, bool whole, history_run
     struct sqlite_store *s = b;
     struct buf sql;
     buf_init(&sql, SQL_MAX);
-    buf_puts(&sql, "SELECT " RUN_COLUMNS " FROM run r JOIN command c ON c.id = r.command"
-                   " WHERE r.id IN (SELECT r.id FROM run r WHERE 1");
+    /* CROSS: in this order. Left to itself the planner walks over all runs (and over all values of
+     * a command for each run) when there are many. */
+    buf_puts(&sql, "SELECT " RUN_COLUMNS " FROM (SELECT r.id AS id FROM run r WHERE 1");
     if (f->key)
         buf_puts(&sql, " AND r.command = (SELECT id FROM command WHERE key = :key)");
     put_filter(&sql, f);
     if (f->last)
         buf_printf(&sql, " ORDER BY r.started_us DESC, r.id DESC LIMIT %llu",
                    (unsigned long long)min_u64(f->last, INT64_MAX));
-    buf_puts(&sql, ") ORDER BY r.started_us, r.id");
+    buf_puts(&sql, ") AS chosen CROSS JOIN run r ON r.id = chosen.id"
+                   " CROSS JOIN command c ON c.id = r.command ORDER BY r.started_us, r.id");
     struct details d = {0};
     _cleanup_stmt_ sqlite3_stmt *stmt = NULL;
     int rc = prepare_buf(s->db, &sql, &stmt);

@@ -2,6 +2,7 @@
 #include "view/diff.h"
 
 #include "base/err.h"
+#include "view/culprit.h"
 #include "view/heading.h"
 #include "view/run.h"
 #include "view/text.h"
@@ -45,6 +46,7 @@ enum column {
 
 struct printer {
     const struct analysis_diff *diff;
+    const struct analysis_culprits *culprits; /* NULL: not looked for */
     const struct analysis_weights *before, *after;
     struct view_emit emit;
     struct view_column columns[COLUMN_COUNT];
@@ -241,6 +243,8 @@ static void json_facts(struct printer *p, bool too_short)
     json_array_begin(j);
     each_note(p, note_json);
     json_array_end(j);
+    if (p->culprits)
+        view_culprits_json(j, p->culprits);
 }
 
 static void heading_side(struct printer *p, const char *which, const struct analysis_weights *w)
@@ -274,15 +278,21 @@ static void print_text(struct printer *p, bool too_short)
     if (p->diff->matched > p->diff->count)
         view_emit_line(&p->emit, "… and %s more rows (--limit 0 shows all)",
                        view_units_count(p->diff->matched - p->diff->count).text);
+    if (p->culprits && p->diff->count) {
+        view_emit_line(&p->emit, "%s", "");
+        view_culprits_print(&p->emit, p->culprits);
+    }
     view_heading_losses(&p->emit, p->before);
     view_heading_losses(&p->emit, p->after);
 }
 
-int view_diff_print(const struct analysis_diff *diff, FILE *out, enum view_format format,
-                    struct view_style style)
+int view_diff_print(const struct analysis_diff *diff, const struct analysis_culprits *culprits,
+                    FILE *out, enum view_format format, struct view_style style)
 {
-    struct printer p = {
-        .diff = diff, .before = diff->before->weights, .after = diff->after->weights};
+    struct printer p = {.diff = diff,
+                        .culprits = culprits,
+                        .before = diff->before->weights,
+                        .after = diff->after->weights};
     bool too_short = view_is_too_short(p.before) || view_is_too_short(p.after);
     buf_init(&p.text, TEXT_MAX);
     choose_columns(&p);

@@ -218,8 +218,14 @@ def pysources():
         b"\ts = \"\\\"x\" + [\n1]\n\nclass C:\r\n    async def g(self): pass\r\ny = 1 + \\\n2\n")
 
 
+def tomls():
+    put("toml", "pyproject", b"[project]\nname = 'x'\ndeps = [\n  \"a>=1\", # one\n]\n[tool.pyrometer.check]\nbaseline = 'last:20'\n"
+        b"metrics = { elapsed_time_sec = '5%', 'my rows' = { less_is_worse = true } }\n[[tool.y]]\nd = 1979-05-27 07:32:00\n"
+        b"s = \"\"\"\nlong \\\n  \\u00e9\"\"\"\nn = 0xff\n")
+
+
 def main():
-    for fuzzer in ("reader", "profile", "elf", "maps", "lines", "debug_offsets", "zip", "pysource", "import_files", "import_json", "import_marshal"):
+    for fuzzer in ("reader", "profile", "elf", "maps", "lines", "debug_offsets", "zip", "pysource", "import_files", "import_json", "import_marshal", "toml"):
         shutil.rmtree(os.path.join(CORPUS, fuzzer), ignore_errors=True)
     profiles()
     elf()
@@ -228,6 +234,7 @@ def main():
     debug_offsets()
     zips()
     pysources()
+    tomls()
     imports()
     if len(sys.argv) > 1:
         folder = os.path.join(CORPUS, "walker")
