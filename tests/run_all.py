@@ -22,6 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 E2E = os.path.join(ROOT, "tests", "e2e")
 LOGS = os.path.join(ROOT, "build", "test-logs")
 CPUS = len(os.sched_getaffinity(0))
+WORKERS = CPUS + 1  # many tests wait for the program they look at
 SANITIZED = {
     "PYROMETER_SANITIZED": "1",
     "ASAN_OPTIONS": "exitcode=99:detect_stack_use_after_return=1",
@@ -153,7 +154,7 @@ def pytest(name, arguments, env=None):
     failed = [key for key, (how, _) in found.items() if how == FAILED]
     if failed and len(failed) <= MANY:
         ids = [os.path.join(E2E, classname.split(".")[-1] + ".py") + "::" + test for classname, test in failed]
-        kept = [a for a in arguments if a not in ("-n", str(CPUS))]
+        kept = [a for a in arguments if a not in ("-n", str(WORKERS))]
         again = run_pytest(name + "-again", [*ids, *kept], env)
         for key in failed:
             if again.get(key, (FAILED, ""))[0] == PASSED:
@@ -166,7 +167,7 @@ def pytest(name, arguments, env=None):
 def end_to_end(name, tier, more=(), env=None):
     """Most tests side by side; those that need the CPUs for themselves after them."""
     common = ["--tier", tier, *more]
-    yield from pytest(name, [*common, "-m", "not serial", "-n", str(CPUS)], env)
+    yield from pytest(name, [*common, "-m", "not serial", "-n", str(WORKERS)], env)
     yield from pytest(name + "-serial", [*common, "-m", "serial"], env)
 
 
