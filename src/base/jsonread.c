@@ -8,6 +8,8 @@
 
 void jsonread_init(struct jsonread *j, const void *data, size_t len)
 {
+    if (!data) /* an empty text may have no place */
+        data = "";
     *j = (struct jsonread){.at = data, .end = (const char *)data + len};
     buf_init(&j->text, JSONREAD_MAX_TEXT);
     static const char mark[] = "\xef\xbb\xbf"; /* a byte order mark is no reason to give up */
