@@ -177,7 +177,7 @@ def test_calm_chains_are_half_and_half(python, tmp_path, two_cpus):
 @pytest.mark.parametrize("program,args", MORE, ids=map(title, MORE))
 def test_no_impossible_stack_in_many(python, tmp_path, two_cpus, scale, program, args):
     """A million samples of each in the long tier."""
-    wanted, most = scale(50_000, 1_000_000), scale(10, 400)
+    wanted, most = scale(30_000, 1_000_000), scale(5, 400)
     rate = "100000"
     samples = rounds = 0
     while samples < wanted and rounds < most:
