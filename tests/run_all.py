@@ -164,11 +164,12 @@ def pytest(name, arguments, env=None):
         yield "%s::%s" % (classname.split(".")[-1], test), how, why
 
 
-def end_to_end(name, tier, more=(), env=None):
+def end_to_end(name, tier, more=(), env=None, serial=True):
     """Most tests side by side; those that need the CPUs for themselves after them."""
     common = ["--tier", tier, *more]
     yield from pytest(name, [*common, "-m", "not serial", "-n", str(WORKERS)], env)
-    yield from pytest(name + "-serial", [*common, "-m", "serial"], env)
+    if serial:
+        yield from pytest(name + "-serial", [*common, "-m", "serial"], env)
 
 
 def suite_e2e(options):
@@ -185,7 +186,8 @@ def suite_tsan(_):
 
 
 def suite_sanitized(options):
-    """ASan and UBSan: unit tests, and end to end on two CPythons (all of them with --long)."""
+    """ASan and UBSan: unit tests, and end to end on two CPythons (with --long on all of them, and those tests too that need the CPUs
+    for themselves: they are about rates and shares, which sanitizers spoil)."""
     if not build("build-asan", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"):
         yield "build", FAILED, "see above"
         return
@@ -194,7 +196,7 @@ def suite_sanitized(options):
     more = [] if options.long else ["--pythons", "two"]
     for test in SOURCE_TESTS:
         more += ["--ignore", os.path.join(E2E, test)]
-    yield from end_to_end("sanitized", "quick", more, env)
+    yield from end_to_end("sanitized", "quick", more, env, serial=options.long)
 
 
 # --- fuzzing ---

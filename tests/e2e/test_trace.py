@@ -69,7 +69,8 @@ def test_counts_are_exact(python):
     calls, names = chrome(record(python, "count"))
     assert len(named(calls, "leaf")) == 1000 and len(named(calls, "many")) == 1
     many, = named(calls, "many")
-    assert all(c.parent is many for c in named(calls, "leaf"))
+    # one that takes no ns at all may seem to be inside of the next
+    assert all(c.parent is many or c.duration == 0 for c in named(calls, "leaf"))
     assert any(name.startswith("MainThread") for name in names.values())
 
 
