@@ -209,6 +209,7 @@ static int place_by_label(struct plotting *p, const struct moment *moment, size_
     p->label = calloc(count + 1, sizeof *p->label);
     if (!p->label)
         return E_NOMEM;
+    p->places = 0;
     for (size_t i = 0; i < count; i++) {
         const struct cmd_run_fact *run = &p->source[moment[i].source].set.runs.data[moment[i].run];
         const char *label = run->label ? run->label : "";
@@ -216,11 +217,11 @@ static int place_by_label(struct plotting *p, const struct moment *moment, size_
         struct buf harmless;
         buf_init(&harmless, LABEL_MAX);
         view_text_escape(&harmless, label, min_u64(strlen(label), LABEL_MAX / 8));
-        while (place < p->places && strcmp(p->label[place], buf_cstr(&harmless)) != 0)
-            place++;
         char *text = buf_detach(&harmless);
         if (!text)
             return E_NOMEM;
+        while (place < p->places && strcmp(p->label[place], text) != 0)
+            place++;
         if (place == p->places)
             p->label[p->places++] = text;
         else

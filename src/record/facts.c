@@ -71,7 +71,7 @@ static void put_patterns(struct format_writer *w, const char *key, char head, co
 {
     struct buf all;
     size_t count = 0;
-    buf_init(&all, 2 * RING_MAX_SELECTION);
+    buf_init(&all, (size_t)2 * RING_MAX_SELECTION);
     for (const char *at = selection; at && *at;) {
         size_t len = strcspn(at, "\n");
         if (at[0] == head && len > 2) {

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -75,9 +76,9 @@ static void test_refused(void **state ATTR_UNUSED)
     char deep[2000] = "a = ";
     memset(deep + 4, '[', 1000);
     expect(deep, E_LIMIT, NULL);
-    for (int i = 0; i < 600; i++)
-        memcpy(deep + (size_t)2 * i, "a.", 2);
-    memcpy(deep + 1200, "b = 1\0", 6);
+    for (size_t i = 0; i < 1200; i++)
+        deep[i] = i % 2 ? '.' : 'a';
+    snprintf(deep + 1200, sizeof deep - 1200, "b = 1");
     expect(deep, E_LIMIT, NULL);
     unsigned line;
     struct buf out;
@@ -86,7 +87,8 @@ static void test_refused(void **state ATTR_UNUSED)
     assert_int_equal(line, 3);
     char *long_text = malloc(TOML_MAX_TEXT + 100);
     memset(long_text, 'x', TOML_MAX_TEXT + 100);
-    memcpy(long_text, "a = '", 5);
+    int begin = snprintf(long_text, TOML_MAX_TEXT, "a = '");
+    long_text[begin] = 'x';
     assert_int_equal(toml_read(long_text, TOML_MAX_TEXT + 100, write_item, &out, NULL), E_LIMIT);
     free(long_text);
     buf_release(&out);
