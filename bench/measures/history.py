@@ -121,21 +121,22 @@ def piping(bench):
 
 def large(bench, maker):
     count, metrics = (LARGE[0] // 10, LARGE[1]) if bench.quick else LARGE
-    answer = json.loads(run([maker, bench.path("large.db"), str(count), str(metrics)]).expect().stdout)
+    database = bench.path("large.db")
+    answer = json.loads(run([maker, database, str(count), str(metrics)]).expect().stdout)
     say()
     say("a history of %d runs with %d metrics each, %.0f MB: %s" % (count, metrics, answer["bytes"] / 1e6, answer))
     bench.at_most("history", "ms for a series of %d points" % answer["points"], answer["series_ms"], SERIES_MS)
     bench.at_most("history", "ms for the list of commands", answer["commands_ms"], COMMANDS_MS)
     bench.at_most("history", "ms to open it and add a run", answer["add_ms"], ADD_MS)
-    answer["check_ms"] = checking(bench, metrics)
+    answer["check_ms"] = checking(bench, database, metrics)
     bench.at_most("history", "ms for `history check`, %d metrics of a run" % metrics, answer["check_ms"], CHECK_MS)
     return answer
 
 
-def checking(bench, metrics):
+def checking(bench, database, metrics):
     """The whole command on the large history, every metric gated."""
     named = [word for i in range(metrics) for word in ("--metric", "metric_%d" % i)]
-    command = [PYROMETER, "history", "check", "--db", bench.path("large.db"), *named, "python tests/objects.py"]
+    command = [PYROMETER, "history", "check", "--db", database, *named, "python tests/objects.py"]
     taken = []
     for _ in range(bench.scale(5, 15)):
         begin = time.monotonic()
