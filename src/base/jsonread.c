@@ -3,6 +3,7 @@
 #include "base/jsonread.h"
 
 #include "base/err.h"
+#include "base/utf8.h"
 
 #include <math.h>
 
@@ -63,21 +64,8 @@ static int read_hex4(struct jsonread *j, uint32_t *ret)
 
 static void put_utf8(struct buf *b, uint32_t c)
 {
-    if (c < 0x80) {
-        buf_put_u8(b, (uint8_t)c);
-    } else if (c < 0x800) {
-        buf_put_u8(b, (uint8_t)(0xc0 | c >> 6));
-        buf_put_u8(b, (uint8_t)(0x80 | (c & 0x3f)));
-    } else if (c < 0x10000) {
-        buf_put_u8(b, (uint8_t)(0xe0 | c >> 12));
-        buf_put_u8(b, (uint8_t)(0x80 | (c >> 6 & 0x3f)));
-        buf_put_u8(b, (uint8_t)(0x80 | (c & 0x3f)));
-    } else {
-        buf_put_u8(b, (uint8_t)(0xf0 | c >> 18));
-        buf_put_u8(b, (uint8_t)(0x80 | (c >> 12 & 0x3f)));
-        buf_put_u8(b, (uint8_t)(0x80 | (c >> 6 & 0x3f)));
-        buf_put_u8(b, (uint8_t)(0x80 | (c & 0x3f)));
-    }
+    char bytes[4];
+    buf_append(b, bytes, utf8_encode(c, bytes));
 }
 
 /* After "\u". Half a surrogate pair is a character that nobody has: U+FFFD. */

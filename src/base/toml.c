@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,21 +77,8 @@ static int end_of_line(struct reader *r)
 
 static void append_character(struct buf *out, uint32_t c)
 {
-    if (c < 0x80) {
-        buf_put_u8(out, (uint8_t)c);
-    } else if (c < 0x800) {
-        buf_put_u8(out, (uint8_t)(0xc0 | c >> 6));
-        buf_put_u8(out, (uint8_t)(0x80 | (c & 0x3f)));
-    } else if (c < 0x10000) {
-        buf_put_u8(out, (uint8_t)(0xe0 | c >> 12));
-        buf_put_u8(out, (uint8_t)(0x80 | (c >> 6 & 0x3f)));
-        buf_put_u8(out, (uint8_t)(0x80 | (c & 0x3f)));
-    } else {
-        buf_put_u8(out, (uint8_t)(0xf0 | c >> 18));
-        buf_put_u8(out, (uint8_t)(0x80 | (c >> 12 & 0x3f)));
-        buf_put_u8(out, (uint8_t)(0x80 | (c >> 6 & 0x3f)));
-        buf_put_u8(out, (uint8_t)(0x80 | (c & 0x3f)));
-    }
+    char bytes[4];
+    buf_append(out, bytes, utf8_encode(c, bytes));
 }
 
 static int read_code_point(struct reader *r, int digits, struct buf *out)

@@ -31,4 +31,21 @@ static inline size_t utf8_decode(const char *p, size_t len, uint32_t *ret)
     return n;
 }
 
+/* A character as UTF-8: returns how many bytes. What is no character (a lone surrogate, past the last
+ * one) stands as U+FFFD. */
+static inline size_t utf8_encode(uint32_t c, char ret[4])
+{
+    if ((c >= 0xd800 && c <= 0xdfff) || c > 0x10ffff)
+        c = 0xfffd;
+    if (c < 0x80) {
+        ret[0] = (char)c;
+        return 1;
+    }
+    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = n; --i > 0; c >>= 6)
+        ret[i] = (char)(0x80 | (c & 0x3f));
+    ret[0] = (char)(0xf00u >> n | c); /* the high byte's marks: as many ones as bytes */
+    return n;
+}
+
 #endif

@@ -200,8 +200,22 @@ static int print_columns(struct history_store *s, const struct history_filter *f
     return rc;
 }
 
+static int note_one(void *ctx, const struct history_run *run ATTR_UNUSED)
+{
+    *(bool *)ctx = true;
+    return 0;
+}
+
+/* Asked before anything is printed: an empty table is no answer. */
+static int has_runs(struct history_store *s, struct history_filter f, bool *ret)
+{
+    f.last = 1;
+    *ret = false;
+    return history_store_runs(s, &f, false, note_one, ret);
+}
+
 static int print_runs(const struct cmd_history_options *o, struct history_store *s,
-                      const struct history_filter *f, uint64_t *ret_count)
+                      const struct history_filter *f)
 {
     enum view_format format = cmd_history_format(o);
     struct history_names names = {0};
@@ -213,7 +227,6 @@ static int print_runs(const struct cmd_history_options *o, struct history_store 
     rc = history_store_runs(s, f, format == VIEW_JSON, view_history_runs_add, &v);
     int end = view_history_runs_end(&v);
     history_names_release(&names);
-    *ret_count = v.count;
     return rc < 0 ? rc : end;
 }
 
@@ -227,14 +240,15 @@ static int list_runs(const struct cmd_history_options *o, struct history_store *
     int status = cmd_history_filter(o, key, &f);
     if (status)
         return status;
-    uint64_t count = 1;
+    bool any;
+    int rc = has_runs(s, f, &any);
+    if (rc == 0 && !any && !o->json && !o->csv)
+        return cmd_fail(CMD_FAILED, "no runs of '%s' in the history %s", command, path);
     errno = 0;
-    int rc = o->json && !strcmp(o->json, "columns") ? print_columns(s, &f)
-                                                    : print_runs(o, s, &f, &count);
+    if (rc == 0)
+        rc = o->json && !strcmp(o->json, "columns") ? print_columns(s, &f) : print_runs(o, s, &f);
     if (rc < 0)
         return rc == E_IO ? cmd_output_failed("the runs", rc, errno) : cmd_history_failed(path, rc);
-    if (!count && !o->json && !o->csv)
-        return cmd_fail(CMD_FAILED, "no runs of '%s' in the history %s", command, path);
     return CMD_OK;
 }
 

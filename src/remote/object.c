@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -116,23 +117,8 @@ static uint32_t char_at(const uint8_t *data, size_t i, unsigned kind)
 
 void object_put_utf8(struct buf *b, uint32_t c)
 {
-    if (c >= 0xd800 && c < 0xe000) /* a lone surrogate has no UTF-8 */
-        c = 0xfffd;
-    if (c < 0x80) {
-        buf_put_u8(b, (uint8_t)c);
-    } else if (c < 0x800) {
-        buf_put_u8(b, (uint8_t)(0xc0 | c >> 6));
-        buf_put_u8(b, (uint8_t)(0x80 | (c & 0x3f)));
-    } else if (c < 0x10000) {
-        buf_put_u8(b, (uint8_t)(0xe0 | c >> 12));
-        buf_put_u8(b, (uint8_t)(0x80 | (c >> 6 & 0x3f)));
-        buf_put_u8(b, (uint8_t)(0x80 | (c & 0x3f)));
-    } else if (c < 0x110000) {
-        buf_put_u8(b, (uint8_t)(0xf0 | c >> 18));
-        buf_put_u8(b, (uint8_t)(0x80 | (c >> 12 & 0x3f)));
-        buf_put_u8(b, (uint8_t)(0x80 | (c >> 6 & 0x3f)));
-        buf_put_u8(b, (uint8_t)(0x80 | (c & 0x3f)));
-    }
+    char bytes[4];
+    buf_append(b, bytes, utf8_encode(c, bytes));
 }
 
 static char *to_utf8(const uint8_t *data, size_t count, unsigned kind, size_t *ret_len)

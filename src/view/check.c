@@ -39,9 +39,17 @@ static void interval_text(const struct stats_interval *i, char text[NUMBER_SIZE]
         snprintf(text, NUMBER_SIZE, "%.24s … %.24s", low, high);
 }
 
+/* Not known where there are too few runs for a test. */
+static double chance(const struct stats_gate *g)
+{
+    return g->verdict == STATS_TOO_FEW ? (double)NAN : g->ranks.p;
+}
+
 static void chance_text(double p, char text[NUMBER_SIZE])
 {
-    snprintf(text, NUMBER_SIZE, p < 1e-4 ? "< 0.0001" : "%.4f", p);
+    text[0] = '\0';
+    if (isfinite(p))
+        snprintf(text, NUMBER_SIZE, p < 1e-4 ? "< 0.0001" : "%.4f", p);
 }
 
 /* What the row comes to, in words. */
@@ -95,10 +103,10 @@ void view_check_table(struct view_emit *emit, const struct view_check_metric *me
         const struct view_check_metric *m = &metric[i];
         struct view_units_text before = view_quantity_text(m->name, m->gate.before);
         struct view_units_text after = view_quantity_text(m->name, m->gate.after);
-        char change[NUMBER_SIZE], interval[NUMBER_SIZE], chance[NUMBER_SIZE];
+        char change[NUMBER_SIZE], interval[NUMBER_SIZE], likely[NUMBER_SIZE];
         percent_text(m->gate.ratio, change);
         interval_text(&m->interval, interval);
-        chance_text(m->gate.ranks.p, chance);
+        chance_text(chance(&m->gate), likely);
         buf_clear(&verdict);
         verdict_text(m, is_gate, &verdict);
         const struct view_cell cells[COLUMNS] = {
@@ -107,7 +115,7 @@ void view_check_table(struct view_emit *emit, const struct view_check_metric *me
             [AFTER] = cell(after.text),
             [CHANGE] = cell(change),
             [INTERVAL] = cell(interval),
-            [CHANCE] = cell(chance),
+            [CHANCE] = cell(likely),
             [VERDICT] = cell(buf_cstr(&verdict)),
         };
         view_emit_row_begin(emit, cells);
@@ -148,7 +156,7 @@ void view_check_metrics_json(struct json *j, const struct view_check_metric *met
         json_kv_real(j, "ratio", m->gate.ratio);
         json_kv_real(j, "ratio_low", m->interval.low);
         json_kv_real(j, "ratio_high", m->interval.high);
-        json_kv_real(j, "p", m->gate.ranks.p);
+        json_kv_real(j, "p", chance(&m->gate));
         json_kv_bool(j, "p_exact", m->gate.ranks.is_exact);
         json_kv_text(j, "verdict", VERDICTS[m->gate.verdict]);
         json_kv_real(j, "detectable_ratio", m->gate.detectable);
@@ -260,10 +268,10 @@ static void print_markdown(const struct view_check *c, FILE *out, struct buf *te
           out);
     for (size_t i = 0; i < c->count; i++) {
         const struct view_check_metric *m = &c->metric[i];
-        char change[NUMBER_SIZE], interval[NUMBER_SIZE], chance[NUMBER_SIZE];
+        char change[NUMBER_SIZE], interval[NUMBER_SIZE], likely[NUMBER_SIZE];
         percent_text(m->gate.ratio, change);
         interval_text(&m->interval, interval);
-        chance_text(m->gate.ranks.p, chance);
+        chance_text(chance(&m->gate), likely);
         buf_clear(text);
         verdict_text(m, true, text);
         fputs("|", out);
@@ -272,7 +280,7 @@ static void print_markdown(const struct view_check *c, FILE *out, struct buf *te
         put_cell(out, view_quantity_text(m->name, m->gate.after).text);
         put_cell(out, change);
         put_cell(out, interval);
-        put_cell(out, chance);
+        put_cell(out, likely);
         put_cell(out, buf_cstr(text));
         fputs("\n", out);
     }

@@ -308,3 +308,16 @@ if __name__ == "__main__":
     for p in find_pythons():
         print(p.name, ".".join(map(str, p.version)), p.path)
     sys.exit(0)
+
+
+def read_to_end(terminal):
+    """What comes out of a pseudo-terminal until its last writer has closed."""
+    out = b""
+    while True:
+        try:
+            piece = os.read(terminal, 1000)
+        except OSError:
+            return out
+        if not piece:
+            return out
+        out += piece

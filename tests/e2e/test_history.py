@@ -355,14 +355,7 @@ def test_a_terminal_stays_one(default_python):
         out += os.read(main, 1000)
     assert b"[True, True, True] (99, 25)\r\n" == out
     fcntl.ioctl(main, termios.TIOCSWINSZ, struct.pack("HHHH", 11, 44, 0, 0))
-    while True:
-        try:
-            piece = os.read(main, 1000)
-        except OSError:
-            break
-        if not piece:
-            break
-        out += piece
+    out += harness.read_to_end(main)
     assert process.wait(timeout=harness.HANG) == 0
     os.close(main)
     assert out.endswith(b"now (44, 11) True\r\nlast\r\n"), out

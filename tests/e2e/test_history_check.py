@@ -190,7 +190,7 @@ def test_the_gate_names_function_and_line(tmp_path, monkeypatch):
     app = tmp_path / "app.py"
     write_program(app)
     run_times(app, 8)
-    write_program(app, parse=15)
+    write_program(app, parse=40)
     run_times(app, 6)
     result = check("--metric", "user_time_sec", status=3)
     first = result["culprits"][0]

@@ -230,15 +230,7 @@ def test_terminal_stays_the_targets(default_python, tmp_path):
                                preexec_fn=take_terminal)
     os.close(child)
     os.write(main, b"lemon\n")
-    out = b""
-    while True:
-        try:
-            piece = os.read(main, 1000)
-        except OSError:
-            break
-        if not piece:
-            break
-        out += piece
+    out = harness.read_to_end(main)
     os.close(main)
     assert process.wait(timeout=harness.HANG) == 0
     assert b"[True, True, True] True" in out
