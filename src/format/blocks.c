@@ -12,7 +12,11 @@ bool blocks_add(struct blocks *b, enum format_chunk_kind kind, struct buf *paylo
     struct blocks_waiting *w = vec_push(&b->waiting);
     if (!w)
         return false;
-    *w = (struct blocks_waiting){*payload, kind, records, *place};
+    *w = (struct blocks_waiting){.payload = *payload, .kind = kind, .records = records};
+    if (place) {
+        w->place = *place;
+        w->has_place = true;
+    }
     *payload = (struct buf){.max = payload->max};
     b->waiting_bytes += w->payload.len;
     return true;
@@ -39,7 +43,7 @@ int blocks_submit(struct blocks *b, struct sink *sink, uint32_t *sequence, bool 
             r = sink_submit(sink, w->kind, &w->payload, w->records);
         buf_release(&w->payload);
         w->place.sequence = (*sequence)++;
-        if (w->kind == FORMAT_CHUNK_NOTES) /* it stands behind its block, and needs no place */
+        if (!w->has_place)
             continue;
         struct record_place *place = vec_push(&b->places);
         if (place)

@@ -12,7 +12,8 @@ struct blocks_waiting {
     struct buf payload; /* owned */
     enum format_chunk_kind kind;
     uint32_t records;
-    struct record_place place;
+    struct record_place place; /* if it has one */
+    bool has_place;
 };
 
 struct blocks {
@@ -22,7 +23,7 @@ struct blocks {
     uint32_t previous; /* number of the last directory's chunk, plus 1 */
 };
 
-/* Takes the payload's memory. False without memory. */
+/* Takes the payload's memory. Without a place it is not in the directory. False without memory. */
 bool blocks_add(struct blocks *b, enum format_chunk_kind kind, struct buf *payload,
                 uint32_t records, const struct record_place *place);
 

@@ -87,7 +87,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structs are written as
     X(9, END, "the recording was finished in order")                                               \
     X(16, CALLS, "exact calls, aggregated")                                                        \
     X(17, LINES, "exact line hits")                                                                \
-    X(18, ALLOCATIONS, "allocations and frees")                                                    \
+    X(18, ALLOCATIONS, "memory by site, at one moment")                                            \
     X(19, EVENTS, "calls and returns on the timeline")                                             \
     X(20, GPU_SPANS, "kernels and copies")                                                         \
     X(21, COUNTERS, "values over time")                                                            \

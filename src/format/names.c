@@ -46,3 +46,13 @@ const char *record_note_name(uint32_t kind)
     };
     return kind < RECORD_NOTE_KINDS ? names[kind] : NULL;
 }
+
+const char *record_allocator_name(uint32_t allocator)
+{
+    static const char *const names[] = {
+#define X(id, name, text) name,
+        RECORD_ALLOCATORS(X)
+#undef X
+    };
+    return allocator < RECORD_ALLOCATOR_COUNT ? names[allocator] : NULL;
+}

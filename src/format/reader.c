@@ -296,6 +296,8 @@ static bool wanted(unsigned kind, const struct format_visitor *v)
         return v->calls != NULL;
     case FORMAT_CHUNK_LINES:
         return v->line != NULL;
+    case FORMAT_CHUNK_ALLOCATIONS:
+        return v->memory != NULL || v->sizes != NULL || v->site != NULL;
     case FORMAT_CHUNK_STATS:
         return v->stat != NULL;
     case FORMAT_CHUNK_SOURCES:

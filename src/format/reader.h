@@ -52,6 +52,10 @@ struct format_visitor {
     int (*counter)(void *ctx, const struct record_counter *counter);
     int (*calls)(void *ctx, const struct record_calls *calls);
     int (*line)(void *ctx, const struct record_line *line);
+    /* a checkpoint of memory, then its sizes and sites */
+    int (*memory)(void *ctx, const struct record_memory *memory);
+    int (*sizes)(void *ctx, const struct record_memory *memory, const struct record_sizes *sizes);
+    int (*site)(void *ctx, const struct record_memory *memory, const struct record_site *site);
     /* samples come in batches: `n` records of one chunk */
     int (*samples)(void *ctx, const struct record_sample *samples, size_t n);
     /* and so do events: first none, to begin the block, then batches of it */

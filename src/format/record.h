@@ -114,6 +114,75 @@ struct record_line {
     uint64_t callee_ns;
 };
 
+/* Who was asked for memory: name in JSON and in tables, what it is. */
+#define RECORD_ALLOCATORS(X)                                                                       \
+    X(MALLOC, "malloc", "malloc, and C++'s new")                                                   \
+    X(CALLOC, "calloc", "calloc")                                                                  \
+    X(REALLOC, "realloc", "realloc and reallocarray")                                              \
+    X(POSIX_MEMALIGN, "posix_memalign", "posix_memalign")                                          \
+    X(ALIGNED_ALLOC, "aligned_alloc", "aligned_alloc")                                             \
+    X(MEMALIGN, "memalign", "memalign")                                                            \
+    X(VALLOC, "valloc", "valloc")                                                                  \
+    X(PVALLOC, "pvalloc", "pvalloc")                                                               \
+    X(MMAP, "mmap", "pages mapped by mmap or mremap")                                              \
+    X(BRK, "brk", "the heap moved by brk or sbrk, by the program itself")                          \
+    X(PYTHON_RAW, "python raw", "PyMem_RawMalloc: Python's own, without its lock")                 \
+    X(PYTHON_MEM, "python mem", "PyMem_Malloc: buffers of Python objects")                         \
+    X(PYTHON_OBJECT, "python object", "PyObject_Malloc: Python objects")
+
+enum record_allocator {
+#define X(id, name, text) RECORD_ALLOCATOR_##id,
+    RECORD_ALLOCATORS(X)
+#undef X
+        RECORD_ALLOCATOR_COUNT
+};
+enum { RECORD_MAX_ALLOCATORS = 32 }; /* of this and newer versions */
+
+/* The allocator's name, or NULL for one we do not know. */
+const char *record_allocator_name(uint32_t allocator);
+
+enum record_memory_flag {
+    RECORD_MEMORY_MARK = 1,    /* taken where the program has set a mark */
+    RECORD_MEMORY_LAST = 2,    /* the process has ended, or was let go */
+    RECORD_MEMORY_SAMPLED = 4, /* counts and bytes are estimates, and have variances */
+};
+
+/* A checkpoint: what the memory of one process was at a moment. Its records of sizes and sites follow
+ * it in its chunk. */
+struct record_memory {
+    uint32_t process;
+    uint32_t flags; /* enum record_memory_flag */
+    uint64_t time_ns;
+    uint64_t live_bytes, live_count; /* allocated and not given back by then */
+    uint64_t peak_bytes;             /* the most that ever was until then … */
+    uint64_t peak_ns;                /* … and when */
+};
+
+/* Allocations of 2^bin to 2^(bin+1)-1 bytes (bin 0: of 0 or 1) since the checkpoint before: sums
+ * count. */
+struct record_sizes {
+    uint32_t allocator; /* enum record_allocator, or one of a newer version */
+    uint32_t bin;
+    uint64_t count, bytes;
+};
+
+/* What one thread asked of one allocator at one stack (a site): since the checkpoint before, so
+ * sums count; but the last `peak_*` do. A block belongs to the site that allocated it, whoever gives it
+ * back. A realloc gives back the old block and allocates the new one. */
+struct record_site {
+    uint32_t thread;
+    uint32_t stack;
+    uint32_t allocator;          /* enum record_allocator, or one of a newer version */
+    uint64_t count, bytes;       /* allocated */
+    uint64_t freed, freed_bytes; /* of its blocks, given back */
+    uint64_t brief, brief_bytes; /* of those, before their thread allocated anything else */
+    uint64_t peak_count,
+        peak_bytes;       /* of its blocks, alive at the high-water mark of its process */
+    double variance;      /* of `bytes`, if that is an estimate; sums count */
+    double live_variance; /* of what is alive by now; the last counts */
+    double peak_variance; /* of `peak_bytes`; the last counts */
+};
+
 /* What happens to a call on the timeline. The first four end it, the others begin it. */
 enum record_event_kind {
     RECORD_EVENT_RETURN = 0,

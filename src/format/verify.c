@@ -88,6 +88,30 @@ static int census_line(void *ctx, const struct record_line *line)
     return 0;
 }
 
+static int census_memory(void *ctx, const struct record_memory *memory)
+{
+    (void)ctx, (void)memory;
+    return 0;
+}
+
+static int census_sizes(void *ctx, const struct record_memory *memory,
+                        const struct record_sizes *sizes)
+{
+    (void)memory, (void)sizes;
+    ((struct census *)ctx)->records++;
+    return 0;
+}
+
+static int census_site(void *ctx, const struct record_memory *memory,
+                       const struct record_site *site)
+{
+    (void)memory;
+    struct census *c = ctx;
+    refer(c, c->stacks, site->stack);
+    c->records++;
+    return 0;
+}
+
 static int census_mark(void *ctx, const struct record_mark *mark)
 {
     struct census *c = ctx;
@@ -196,6 +220,9 @@ static const struct format_visitor census_visitor = {
     .samples = census_samples,
     .calls = census_calls,
     .line = census_line,
+    .memory = census_memory,
+    .sizes = census_sizes,
+    .site = census_site,
     .mark = census_mark,
     .counter = census_counter,
     .events = census_events,

@@ -10,6 +10,7 @@
 #include "format/blocks.h"
 #include "format/codec.h"
 #include "format/compress.h"
+#include "format/memory.h"
 #include "format/sink.h"
 
 #include <errno.h>
@@ -262,7 +263,8 @@ void format_writer_events(struct format_writer *w, uint32_t thread,
         return;
     buf_init(&payload, FORMAT_MAX_CHUNK_BYTES);
     events_put_notes(&payload, thread, block);
-    add_block(w, FORMAT_CHUNK_NOTES, &payload, block->note_count, &place);
+    /* they stand behind their block, and need no place */
+    add_block(w, FORMAT_CHUNK_NOTES, &payload, block->note_count, NULL);
 }
 
 void format_writer_summary(struct format_writer *w, const struct record_summary *head,
@@ -277,6 +279,16 @@ void format_writer_summary(struct format_writer *w, const struct record_summary 
                                  .start_ns = head->start_ns,
                                  .end_ns = head->end_ns};
     add_block(w, FORMAT_CHUNK_INDEX, &payload, (uint32_t)boxes->boxes, &place);
+}
+
+void format_writer_memory(struct format_writer *w, const struct record_memory *memory,
+                          const struct record_sizes *sizes, size_t size_count,
+                          const struct record_site *sites, size_t site_count)
+{
+    struct buf payload;
+    buf_init(&payload, FORMAT_MAX_CHUNK_BYTES);
+    memory_put(&payload, memory, sizes, size_count, sites, site_count);
+    add_block(w, FORMAT_CHUNK_ALLOCATIONS, &payload, (uint32_t)(size_count + site_count), NULL);
 }
 
 void format_writer_source(struct format_writer *w, const struct record_source *source)

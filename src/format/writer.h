@@ -41,6 +41,10 @@ void format_writer_calls(struct format_writer *w, const struct record_calls *cal
 void format_writer_line(struct format_writer *w, const struct record_line *line);
 void format_writer_mark(struct format_writer *w, const struct record_mark *mark);
 void format_writer_counter(struct format_writer *w, const struct record_counter *counter);
+/* A checkpoint of memory; goes out with the next flush, behind the definitions it uses. Copied. */
+void format_writer_memory(struct format_writer *w, const struct record_memory *memory,
+                          const struct record_sizes *sizes, size_t size_count,
+                          const struct record_site *sites, size_t site_count);
 /* Chunks of their own: a block of a thread's events and behind it its notes, a summary. Copied; they go out with the next flush,
  * behind the definitions they use. */
 void format_writer_events(struct format_writer *w, uint32_t thread,

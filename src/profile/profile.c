@@ -493,6 +493,52 @@ uint64_t profile_calls_records(const struct profile *p)
     return count_records(p, FORMAT_CHUNK_CALLS);
 }
 
+/* --- memory --- */
+
+struct memory_pass {
+    const struct profile *profile;
+    const struct profile_memory_visitor *visitor;
+    void *ctx;
+};
+
+static int on_memory(void *ctx, const struct record_memory *memory)
+{
+    struct memory_pass *pass = ctx;
+    return pass->visitor->memory ? pass->visitor->memory(pass->ctx, memory) : 0;
+}
+
+static int on_sizes(void *ctx, const struct record_memory *memory, const struct record_sizes *sizes)
+{
+    struct memory_pass *pass = ctx;
+    return pass->visitor->sizes ? pass->visitor->sizes(pass->ctx, memory, sizes) : 0;
+}
+
+static int on_site(void *ctx, const struct record_memory *memory, const struct record_site *site)
+{
+    struct memory_pass *pass = ctx;
+    struct record_site mended = *site;
+    mended.stack = mend_stack(pass->profile, mended.stack);
+    mended.thread = mend_thread(pass->profile, mended.thread);
+    return pass->visitor->site ? pass->visitor->site(pass->ctx, memory, &mended) : 0;
+}
+
+int profile_each_memory(const struct profile *p, const struct profile_memory_visitor *visitor,
+                        void *ctx, uint32_t *ret_damaged)
+{
+    static const struct format_visitor all = {
+        .memory = on_memory, .sizes = on_sizes, .site = on_site};
+    struct memory_pass pass = {p, visitor, ctx};
+    return format_reader_visit(p->reader, &all, &pass, ret_damaged);
+}
+
+bool profile_has_memory(const struct profile *p)
+{
+    for (size_t i = 0; i < format_reader_chunk_count(p->reader); i++)
+        if (format_reader_chunk(p->reader, i)->kind == FORMAT_CHUNK_ALLOCATIONS)
+            return true;
+    return false;
+}
+
 /* --- exact lines --- */
 
 struct line_pass {

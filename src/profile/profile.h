@@ -106,6 +106,18 @@ int profile_each_calls(const struct profile *p,
 /* How many of them the file claims to hold. */
 uint64_t profile_calls_records(const struct profile *p);
 
+/* Pushes the checkpoints of memory in the order of the file, each with its sizes and sites, ids made good; a row that
+ * is NULL is skipped. */
+struct profile_memory_visitor {
+    int (*memory)(void *ctx, const struct record_memory *memory);
+    int (*sizes)(void *ctx, const struct record_memory *memory, const struct record_sizes *sizes);
+    int (*site)(void *ctx, const struct record_memory *memory, const struct record_site *site);
+};
+int profile_each_memory(const struct profile *p, const struct profile_memory_visitor *visitor,
+                        void *ctx, uint32_t *ret_damaged);
+/* Does the file hold any? */
+bool profile_has_memory(const struct profile *p);
+
 /* The same for exact lines. */
 int profile_each_line(const struct profile *p, int (*fn)(void *ctx, const struct record_line *line),
                       void *ctx, uint32_t *ret_damaged);
