@@ -15,7 +15,7 @@ def read(*path):
 FORMAT = read("src", "format", "format.h")
 RECORD = read("src", "format", "record.h")
 KINDS = re.findall(r"^\s*X\((\d+), (\w+), \"", FORMAT, re.M)
-STATS = re.findall(r"^\s*X\(\w+, \"(\w+)\",(?:\s*\\\n)?\s*\"", RECORD, re.M)
+X
 SIZES = {"uint8_t": 1, "uint16_t": 2, "uint32_t": 4, "uint64_t": 8}
 
 
@@ -74,3 +74,10 @@ def test_stat(document, name):
 def test_versions(document):
     major = re.search(r"FORMAT_VERSION_MAJOR = (\d+)", FORMAT).group(1)
     assert re.search(r"version[^\n]*\b%s\b" % major, document, re.I)
+
+
+def test_allocators(document):
+    text = document.partition("| allocator | |")[2].partition("Counters named")[0]
+    assert len(ALLOCATORS) == 13
+    for number, name in enumerate(ALLOCATORS):
+        assert "%d %s" % (number, name) in text, name
