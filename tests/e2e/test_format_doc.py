@@ -15,7 +15,8 @@ def read(*path):
 FORMAT = read("src", "format", "format.h")
 RECORD = read("src", "format", "record.h")
 KINDS = re.findall(r"^\s*X\((\d+), (\w+), \"", FORMAT, re.M)
-X
+STATS = re.findall(r"^\s*X\(\w+, \"(\w+)\",(?:\s*\\\n)?\s*\"", RECORD.partition("#define RECORD_STATS(")[2], re.M)
+ALLOCATORS = re.findall(r"X\(\w+, \"([^\"]+)\"", RECORD.partition("#define RECORD_ALLOCATORS(")[2].partition("enum record_allocator")[0])
 SIZES = {"uint8_t": 1, "uint16_t": 2, "uint32_t": 4, "uint64_t": 8}
 
 
