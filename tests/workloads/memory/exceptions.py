@@ -7,7 +7,7 @@ def fall(n):
         free(malloc(100))                       #: malloc=[100] * 30
         if n == 0:
             raise KeyError(n)
-        fall(n - 1)                             #> malloc=[100] * 24 + [200] * 24
+        fall(n - 1)                             #> malloc=[100] * 25 + [200] * 25
     finally:
         free(malloc(200))                       #: malloc=[200] * 30
 

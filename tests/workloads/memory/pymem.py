@@ -34,7 +34,7 @@ def object():
     m.object_calloc(64)                         #: object=[64]
     m.object_realloc(60)                        #: object=[60], live=[60]
     m.object_keep(0)                            #: object=[]
-    m.object_malloc(0)                          #: object=[0], live=[0]
+    m.object_malloc(0)                          #: object=[0], live=[0], heap=dict(malloc=[1], live=[1])
     m.object_keep(0)                            #: object=[]
     for _ in range(250):
         m.object_malloc(2000)                   #: object=[2000] * 250, heap=dict(malloc=[2000] * 250)

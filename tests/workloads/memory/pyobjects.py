@@ -24,10 +24,10 @@ def texts(n, few):
 
 
 def grown(n):
-    """A text that grows in place: one realloc each time."""
+    """A text that grows: a realloc each time, or a new one."""
     a = letter * n                              #: object=[TEXT + 1000], heap=dict(malloc=[TEXT + 1000])
     for _ in range(20):
-        a += letter                             #: object=[TEXT + 1000 + i for i in range(1, 21)], live=[TEXT + 1020], heap=dict(realloc=[TEXT + 1000 + i for i in range(1, 21)], live=[TEXT + 1020])
+        a += letter                             #: object=[TEXT + 1000 + i for i in range(1, 21)], live=[TEXT + 1020], heap=dict(ANY=[TEXT + 1000 + i for i in range(1, 21)], live=[TEXT + 1020])
     keep[2] = a
 
 

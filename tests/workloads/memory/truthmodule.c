@@ -123,12 +123,75 @@ static struct object *libc_malloc_without_gil(struct object *self, struct object
     return none();
 }
 
+/* --- Python's allocators, replaced at run time --- */
+
+struct allocator {
+    void *context;
+    void *(*malloc)(void *context, size_t size);
+    void *(*calloc)(void *context, size_t count, size_t size);
+    void *(*realloc)(void *context, void *block, size_t size);
+    void (*free)(void *context, void *block);
+};
+
+enum { DOMAINS = 3 };
+void PyMem_GetAllocator(int domain, struct allocator *);
+void PyMem_SetAllocator(int domain, struct allocator *);
+
+static struct allocator replaced[DOMAINS];
+
+static void *pass_malloc(void *context, size_t size)
+{
+    const struct allocator *below = context;
+    return below->malloc(below->context, size);
+}
+
+static void *pass_calloc(void *context, size_t count, size_t size)
+{
+    const struct allocator *below = context;
+    return below->calloc(below->context, count, size);
+}
+
+static void *pass_realloc(void *context, void *block, size_t size)
+{
+    const struct allocator *below = context;
+    return below->realloc(below->context, block, size);
+}
+
+static void pass_free(void *context, void *block)
+{
+    const struct allocator *below = context;
+    below->free(below->context, block);
+}
+
+/* Allocators of our own above those that are there, which do the work: as debuggers of memory do. */
+static struct object *replace(struct object *self, struct object *nothing)
+{
+    (void)self, (void)nothing;
+    for (int domain = 0; domain < DOMAINS; domain++) {
+        PyMem_GetAllocator(domain, &replaced[domain]);
+        struct allocator mine = {&replaced[domain], pass_malloc, pass_calloc, pass_realloc,
+                                 pass_free};
+        PyMem_SetAllocator(domain, &mine);
+    }
+    return none();
+}
+
+static struct object *restore(struct object *self, struct object *nothing)
+{
+    (void)self, (void)nothing;
+    for (int domain = 0; domain < DOMAINS; domain++)
+        PyMem_SetAllocator(domain, &replaced[domain]);
+    return none();
+}
+
 static struct method methods[] = {
     DOMAIN_METHODS(raw),
     DOMAIN_METHODS(mem),
     DOMAIN_METHODS(object),
     {"libc_malloc", libc_malloc, TAKES_ONE, NULL},
     {"libc_malloc_without_gil", libc_malloc_without_gil, TAKES_ONE, NULL},
+    {"replace", replace, TAKES_ONE, NULL},
+    {"restore", restore, TAKES_ONE, NULL},
     {NULL, NULL, 0, NULL},
 };
 
