@@ -11,6 +11,7 @@
 #include "agent/hooks.h"
 #include "agent/interpose.h"
 #include "agent/lines.h"
+#include "agent/memory.h"
 #include "agent/notes.h"
 #include "agent/select.h"
 
@@ -47,6 +48,12 @@ static void open_frames(enum ring_kind first)
 static void install(void)
 {
     installed = true;
+    if (guest.instruments & RING_MEMORY)
+        memory_watch_python();
+    if (!(guest.instruments & RING_ANY_EVENTS)) {
+        atomic_store(&guest.on, true); /* for what the program says of itself */
+        return;
+    }
     if (!codes_init()) {
         atomic_fetch_add(&guest.session->refused, 1);
         return;
@@ -98,6 +105,7 @@ static void on_fork(void)
 {
     guest_forked();
     deep_forked();
+    memory_forked();
 }
 
 /* Our own path, to be handed on. */
@@ -134,4 +142,6 @@ __attribute__((constructor)) static void come_in(void)
     pthread_atfork(NULL, NULL, on_fork);
     is_embedded = !runs_python();
     py.PySys_AddAuditHook(on_audit, NULL);
+    if (guest.instruments & RING_MEMORY)
+        memory_start();
 }

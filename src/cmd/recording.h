@@ -16,6 +16,7 @@ struct cmd_recording {
     double last; /* seconds; the timeline keeps only so much before the end */
     bool has_last;
     const char *function, *match; /* --lines of whom; NULL: everybody */
+    const char *memory;           /* NULL: not given; "": the heap */
     struct cmd_each filters;      /* --include and --exclude: whose calls */
     const char *output;
     bool force, quiet;

@@ -501,25 +501,36 @@ struct memory_pass {
     void *ctx;
 };
 
+static struct record_memory mend_memory(const struct profile *p, const struct record_memory *memory)
+{
+    struct record_memory mended = *memory;
+    if (mended.process >= p->process_known.len || !p->process_known.data[mended.process])
+        mended.process = p->lost_process;
+    return mended;
+}
+
 static int on_memory(void *ctx, const struct record_memory *memory)
 {
     struct memory_pass *pass = ctx;
-    return pass->visitor->memory ? pass->visitor->memory(pass->ctx, memory) : 0;
+    struct record_memory mended = mend_memory(pass->profile, memory);
+    return pass->visitor->memory ? pass->visitor->memory(pass->ctx, &mended) : 0;
 }
 
 static int on_sizes(void *ctx, const struct record_memory *memory, const struct record_sizes *sizes)
 {
     struct memory_pass *pass = ctx;
-    return pass->visitor->sizes ? pass->visitor->sizes(pass->ctx, memory, sizes) : 0;
+    struct record_memory mended = mend_memory(pass->profile, memory);
+    return pass->visitor->sizes ? pass->visitor->sizes(pass->ctx, &mended, sizes) : 0;
 }
 
 static int on_site(void *ctx, const struct record_memory *memory, const struct record_site *site)
 {
     struct memory_pass *pass = ctx;
+    struct record_memory owner = mend_memory(pass->profile, memory);
     struct record_site mended = *site;
     mended.stack = mend_stack(pass->profile, mended.stack);
     mended.thread = mend_thread(pass->profile, mended.thread);
-    return pass->visitor->site ? pass->visitor->site(pass->ctx, memory, &mended) : 0;
+    return pass->visitor->site ? pass->visitor->site(pass->ctx, &owner, &mended) : 0;
 }
 
 int profile_each_memory(const struct profile *p, const struct profile_memory_visitor *visitor,

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "record/heaps.h"
 #include "record/window.h"
 
 #include <errno.h>
@@ -44,6 +45,7 @@ struct drain {
     struct window window;
     struct feed *feed[RING_MAX_SLOTS];
     VEC(struct feed *) done; /* given back by their thread, not yet by us */
+    struct heaps *heaps;     /* NULL: memory is not watched */
     struct feed_codes codes;
     VEC(struct calibrated) calibrated;
     VEC(uint32_t) file_code;    /* number of the session -> id in the file; 0: not defined yet */
@@ -64,6 +66,10 @@ static void take_in(struct drain *d, uint32_t slot)
     struct ring_header *ring = session_map_slot(d->session, slot);
     if (!ring)
         return;
+    if (ring->content == RING_CONTENT_MEMORY && d->heaps) {
+        heaps_meet(d->heaps, slot, ring);
+        return;
+    }
     bool has_lines = d->session->shared->instruments & RING_LINES;
     if (feed_new(slot, ring, has_lines, d->trace, d->origin_ns, &d->feed[slot]) < 0)
         session_unmap_slot(ring);
@@ -96,12 +102,12 @@ static uint64_t look_at(struct drain *d, uint32_t slot, const struct session_clo
     uint32_t now = atomic_load_explicit(state, memory_order_acquire);
     if (now != RING_LIVE && now != RING_CLOSED)
         return 0;
-    if (!d->feed[slot])
+    if (!d->feed[slot] && !(d->heaps && d->heaps->feed[slot]))
         take_in(d, slot);
     struct feed *f = d->feed[slot];
     if (!f)
         return 0;
-    bool gone = now == RING_CLOSED || (deaths && process_is_gone(f->pid));
+    bool gone = now == RING_CLOSED || (deaths && process_is_gone(f->owner.pid));
     size_t held = f->events ? f->events->done_bytes : 0;
     int64_t taken = feed_take(f, &d->codes, clock, TURN_WORDS);
     f->nonsense += taken < 0; /* a ring of nonsense is given up */
@@ -126,6 +132,11 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
             continue;
         pthread_mutex_lock(&d->lock);
         taken += look_at(d, slot, &clock, deaths);
+        pthread_mutex_unlock(&d->lock);
+    }
+    if (d->heaps) {
+        pthread_mutex_lock(&d->lock);
+        taken += heaps_turn(d->heaps, deaths, atomic_load(&d->stop));
         pthread_mutex_unlock(&d->lock);
     }
     return taken;
@@ -164,6 +175,11 @@ int drain_new(const struct session *session, const struct events_options *trace,
     d->window.length_ns = trace ? trace->last_ns : 0;
     d->origin_ns = origin_ns;
     pthread_mutex_init(&d->lock, NULL);
+    if (session->shared->instruments & RING_MEMORY &&
+        heaps_new(session, origin_ns, &d->heaps) < 0) {
+        drain_free(d);
+        return E_NOMEM;
+    }
     sigset_t all, before;
     sigfillset(&all); /* signals are the recorder's affair */
     pthread_sigmask(SIG_BLOCK, &all, &before);
@@ -215,6 +231,7 @@ void drain_free(struct drain *d)
     vec_release(&d->file_code);
     vec_release(&d->calibrated);
     sources_place_free(d->here);
+    heaps_free(d->heaps);
     pthread_mutex_destroy(&d->lock);
     free(d);
 }
@@ -300,34 +317,6 @@ static uint32_t stack_of(struct carry *c, struct feed *f, uint32_t node)
     return nodes[node].stack;
 }
 
-static void put_thread(struct carry *c, const struct feed *f, uint32_t name)
-{
-    struct record_thread record = {
-        .id = f->thread,
-        .process = f->process,
-        .tid = f->tid,
-        .name = name,
-        .ident = f->ident,
-        .start_ns = f->start_ns > c->shared->origin_ns ? f->start_ns - c->shared->origin_ns : 0,
-    };
-    format_writer_thread(c->shared->writer, &record);
-}
-
-static void meet_thread(struct carry *c, struct feed *f)
-{
-    if (f->thread != UINT32_MAX)
-        return;
-    bool is_new;
-    f->process = procs_id_of(c->procs, (pid_t)f->pid, (pid_t)f->parent_pid, f->python, f->start_ns);
-    f->thread = threadids_get(c->shared->threads, THREADID_RING, f->process, f->ident, &is_new);
-    c->shared->stats->value[RECORD_STAT_THREADS_SEEN] += is_new;
-    struct format_writer *w = c->shared->writer;
-    struct threadid_fact fact = {.tid = f->tid};
-    threadids_tell(c->shared->threads, f->thread, &fact);
-    const char *name = f->tid == f->pid ? "MainThread" : "";
-    put_thread(c, f, fact.name ? fact.name : format_writer_string(w, name, strlen(name)));
-}
-
 /* The thread has said what it is called. */
 static void carry_name(struct carry *c, struct feed *f)
 {
@@ -337,8 +326,8 @@ static void carry_name(struct carry *c, struct feed *f)
                                      format_writer_string(c->shared->writer, f->name, f->name_len)};
     free(f->name);
     f->name = NULL;
-    threadids_tell(c->shared->threads, f->thread, &fact);
-    put_thread(c, f, fact.name);
+    threadids_tell(c->shared->threads, f->owner.thread, &fact);
+    ring_owner_put(&f->owner, c->shared, fact.name);
 }
 
 static uint64_t ns_of(const struct carry *c, uint64_t ticks)
@@ -359,7 +348,7 @@ static void carry_calls(struct carry *c, struct feed *f)
         }
         n->changed = false;
         struct record_calls record = {
-            .thread = f->thread,
+            .thread = f->owner.thread,
             .stack = stack,
             .calls = n->calls,
             .resumes = n->resumes,
@@ -405,11 +394,11 @@ static struct calibrated *calibrated_of(struct carry *c, struct feed *f)
 {
     struct drain *d = c->d;
     for (size_t i = d->calibrated.len; i-- > 0;)
-        if (d->calibrated.data[i].process == f->process)
+        if (d->calibrated.data[i].process == f->owner.process)
             return &d->calibrated.data[i];
     struct calibrated *p = f->has_calibration ? vec_push(&d->calibrated) : NULL;
     if (p) {
-        *p = (struct calibrated){.process = f->process, .cost = f->calibration};
+        *p = (struct calibrated){.process = f->owner.process, .cost = f->calibration};
         tell_calibration(c, p);
     }
     return p;
@@ -442,7 +431,7 @@ static void carry_lines(struct carry *c, struct feed *f)
         }
         n->changed = false;
         struct record_line record = {
-            .thread = f->thread,
+            .thread = f->owner.thread,
             .code = code,
             .line = n->line,
             .callee = callee,
@@ -538,9 +527,9 @@ static void carry_events(struct carry *c, struct feed *f)
         bool behind = format_writer_backlog(c->shared->writer) > MAX_BACKLOG_BYTES && !c->last;
         if (behind || !translate_block(c, done))
             break;
-        format_writer_events(c->shared->writer, f->thread, &done->block);
+        format_writer_events(c->shared->writer, f->owner.thread, &done->block);
         for (unsigned i = 0; i < done->summary_count; i++) {
-            done->summary[i].head.thread = f->thread;
+            done->summary[i].head.thread = f->owner.thread;
             if (!done->summary[i].boxes.failed)
                 format_writer_summary(c->shared->writer, &done->summary[i].head,
                                       &done->summary[i].boxes);
@@ -560,11 +549,11 @@ static void carry_mark(struct carry *c, const struct feed *f, const struct feed_
     struct format_writer *w = c->shared->writer;
     uint32_t name = format_writer_string(w, m->text, m->len);
     if (m->kind == RING_EXT_COUNTER) {
-        struct record_counter counter = {f->thread, name, m->begin_ns, m->value};
+        struct record_counter counter = {f->owner.thread, name, m->begin_ns, m->value};
         format_writer_counter(w, &counter);
         return;
     }
-    struct record_mark mark = {.thread = f->thread,
+    struct record_mark mark = {.thread = f->owner.thread,
                                .kind = m->kind == RING_EXT_MARK       ? RECORD_MARK_MOMENT
                                        : m->kind == RING_EXT_SPAN_END ? RECORD_MARK_SPAN
                                                                       : RECORD_MARK_OPEN,
@@ -596,7 +585,7 @@ static void carry_marks(struct carry *c, struct feed *f)
 
 static void carry_feed(struct carry *c, struct feed *f)
 {
-    meet_thread(c, f);
+    ring_owner_meet(&f->owner, c->shared, c->procs);
     carry_name(c, f);
     carry_calibration(c, f);
     carry_marks(c, f);
@@ -688,6 +677,8 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
     d->done.len = kept;
     if (d->window.length_ns)
         tend_window(&c);
+    if (d->heaps)
+        heaps_carry(d->heaps, shared, procs, c.ns_per_tick, c.last);
     pthread_mutex_unlock(&d->lock);
     for (size_t i = 0; c.last && i < d->calibrated.len; i++)
         tell_calibration(&c, &d->calibrated.data[i]); /* by all that is known now */

@@ -1,0 +1,109 @@
+/* Python's own allocators, its three domains, as ours that pass every call on; and its code objects' deaths.
+ *
+ * No header, no table: a block is what the allocator below gave. What that takes from malloc or mmap is not told again.
+ * Blocks of the domains for objects are only touched under the GIL, those of the raw one by anybody. */
+#include "agent/memory.h"
+#include "agent/pyver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct domain {
+    struct py_allocator below;
+    enum record_allocator allocator;
+    enum memory_order_kind order;
+};
+static struct domain domains[PY_DOMAINS];
+
+static void *domain_malloc(void *ctx, size_t size)
+{
+    const struct domain *d = ctx;
+    struct memory_thread *me = &memory_me;
+    me->inside++;
+    void *p = d->below.malloc(d->below.ctx, size);
+    me->inside--;
+    if (memory_is_on() && p)
+        memory_allocated(d->allocator, p, size, d->order);
+    return p;
+}
+
+static void *domain_calloc(void *ctx, size_t count, size_t size)
+{
+    const struct domain *d = ctx;
+    struct memory_thread *me = &memory_me;
+    me->inside++;
+    void *p = d->below.calloc(d->below.ctx, count, size);
+    me->inside--;
+    if (memory_is_on() && p)
+        memory_allocated(d->allocator, p, count * size, d->order);
+    return p;
+}
+
+static void *domain_realloc(void *ctx, void *block, size_t size)
+{
+    const struct domain *d = ctx;
+    struct memory_thread *me = &memory_me;
+    bool freed = memory_is_on() && block && memory_frees(block, d->order);
+    me->inside++;
+    void *p = d->below.realloc(d->below.ctx, block, size);
+    me->inside--;
+    if (!p && freed)
+        memory_undo();
+    if (memory_is_on() && p)
+        memory_allocated(d->allocator, p, size, d->order);
+    return p;
+}
+
+static void domain_free(void *ctx, void *block)
+{
+    const struct domain *d = ctx;
+    struct memory_thread *me = &memory_me;
+    if (memory_is_on() && block)
+        memory_frees(block, d->order);
+    me->inside++;
+    d->below.free(d->below.ctx, block);
+    me->inside--;
+}
+
+/* With malloc below, an address is anybody's as soon as it is given back: then every record is stamped. */
+static bool has_small_blocks_of_its_own(void)
+{
+    const char *choice = getenv("PYTHONMALLOC");
+    return !choice || !*choice || strncmp(choice, "pymalloc", 8) == 0;
+}
+
+static void (*dealloc_code)(py_object *code);
+
+static void code_dies(py_object *code)
+{
+    memory_forget_code((uintptr_t)code);
+    dealloc_code(code);
+}
+
+static void watch_code(void)
+{
+    enum { TP_DEALLOC = 48 };
+    char *place = (char *)py.code_type + TP_DEALLOC;
+    void (*ours)(py_object *) = code_dies;
+    memcpy(&dealloc_code, place, sizeof dealloc_code);
+    memcpy(place, &ours, sizeof ours);
+}
+
+void memory_watch_python(void)
+{
+    watch_code();
+    if (!(guest.instruments & (RING_OBJECTS | RING_SAMPLED)))
+        return;
+    bool own = has_small_blocks_of_its_own();
+    static const enum record_allocator names[PY_DOMAINS] = {
+        RECORD_ALLOCATOR_PYTHON_RAW, RECORD_ALLOCATOR_PYTHON_MEM, RECORD_ALLOCATOR_PYTHON_OBJECT};
+    for (int i = 0; i < PY_DOMAINS; i++) {
+        struct domain *d = &domains[i];
+        py.PyMem_GetAllocator(i, &d->below);
+        d->allocator = names[i];
+        d->order = i != PY_DOMAIN_RAW && own ? MEMORY_WITH_GIL : MEMORY_ANY_THREAD;
+        const struct py_allocator ours = {d, domain_malloc, domain_calloc, domain_realloc,
+                                          domain_free};
+        py.PyMem_SetAllocator(i, &ours);
+    }
+}

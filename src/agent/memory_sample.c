@@ -1,0 +1,94 @@
+/* Sampling: of so many bytes one, by the dice, so that a block of n bytes is told with the chance 1 - exp(-n / interval)
+ * whatever came before it. Its release must be told too: addresses of told blocks are kept in a table, with a
+ * small sieve before it that answers for nearly all others. */
+#include "agent/memory.h"
+
+enum {
+    SLOTS = 1 << 16, /* blocks told and alive */
+    MAX_PROBES = 32,
+    SIEVE = 1 << 14,
+};
+
+static _Atomic uintptr_t chosen[SLOTS]; /* 0: free */
+static _Atomic uint16_t sieve[SIEVE];   /* how many of the chosen fall here */
+
+static uint64_t mix(const void *block)
+{
+    return (uint64_t)(uintptr_t)block * 0x9e3779b97f4a7c15ull;
+}
+
+static uint64_t roll(struct memory_thread *me)
+{
+    if (!me->dice) {
+        uint64_t seed = guest.session->memory_seed;
+        me->dice = (seed ? seed : guest_now()) * 0xd1342543de82ef95ull + (uintptr_t)me->slot + 1;
+        if (seed)
+            me->dice ^= 0x2545f4914f6cdd1dull;
+    }
+    me->dice ^= me->dice << 13;
+    me->dice ^= me->dice >> 7;
+    me->dice ^= me->dice << 17;
+    return me->dice;
+}
+
+/* -ln(u) of an even u in (0, 1]; no libm here. ln(m) for m in [1, 2) is 2 atanh((m-1)/(m+1)). */
+static double exponential(uint64_t bits)
+{
+    const double ln2 = 0.693147180559945309;
+    uint64_t u = (bits >> 11) + 1; /* 1 to 2^53 */
+    int top = 63 - __builtin_clzll(u);
+    double m = (double)u / (double)(1ull << top);
+    double s = (m - 1) / (m + 1), q = s * s;
+    double ln =
+        2 * s *
+        (1 + q * (1. / 3 + q * (1. / 5 + q * (1. / 7 + q * (1. / 9 + q * (1. / 11 + q / 13))))));
+    return (53 - top) * ln2 - ln;
+}
+
+static bool keep(const void *block)
+{
+    uint64_t h = mix(block);
+    for (unsigned i = 0; i < MAX_PROBES; i++) {
+        uintptr_t free_slot = 0;
+        if (atomic_compare_exchange_strong(&chosen[((h >> 48) + i) % SLOTS], &free_slot,
+                                           (uintptr_t)block)) {
+            atomic_fetch_add_explicit(&sieve[h >> 50], 1, memory_order_relaxed);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool memory_chooses(struct memory_thread *me, const void *block, size_t size)
+{
+    bool first = !me->dice;
+    double gap = exponential(roll(me)) * guest.session->memory_interval;
+    if (first) { /* there was no gap yet: this is where it begins */
+        me->until_sample = (int64_t)gap - (int64_t)size;
+        if (me->until_sample > 0)
+            return false;
+        gap = exponential(roll(me)) * guest.session->memory_interval;
+    }
+    me->until_sample = (int64_t)gap + 1;
+    if (keep(block))
+        return true;
+    if (me->ring)
+        atomic_fetch_add_explicit(&me->ring->lost, 1, memory_order_relaxed);
+    return false;
+}
+
+bool memory_was_chosen(const void *block)
+{
+    uint64_t h = mix(block);
+    if (likely(!atomic_load_explicit(&sieve[h >> 50], memory_order_relaxed)))
+        return false;
+    for (unsigned i = 0; i < MAX_PROBES; i++) {
+        uintptr_t key = (uintptr_t)block;
+        if (atomic_load_explicit(&chosen[((h >> 48) + i) % SLOTS], memory_order_relaxed) == key &&
+            atomic_compare_exchange_strong(&chosen[((h >> 48) + i) % SLOTS], &key, 0)) {
+            atomic_fetch_sub_explicit(&sieve[h >> 50], 1, memory_order_relaxed);
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,121 @@
+/* The memory rings of a session, on their way into the file: decodes their words, each process's in one order (ringmem.h),
+ * into a heap for every process. Inside src/record; under drain.c's lock.
+ *
+ * Every word is hostile: kinds that do not exist are counted and skipped, lengths are checked, a ring whose head is nonsense is
+ * given up. */
+#ifndef PYROMETER_RECORD_HEAPS_H
+#define PYROMETER_RECORD_HEAPS_H
+
+#include "record/heap.h"
+#include "record/ringowner.h"
+#include "record/session.h"
+#include "remote/code.h"
+
+/* A code's definition as it came. */
+struct heaps_code {
+    struct remote_code code; /* texts and line table owned; name NULL: not defined */
+    uint32_t pid;            /* whose it is */
+    uint32_t file_code;      /* id in the file; 0: not there yet */
+    bool asked;              /* its source is looked for */
+};
+
+/* One ring. It stays after its thread has ended, for its sites bear its number. */
+struct heaps_feed {
+    uint32_t slot;
+    struct ring_header *ring; /* mapped; NULL: its thread has ended */
+    const uint64_t *words;
+    uint64_t tail, head; /* taken; published when the turn began */
+    bool writing;        /* a record was being made then: it may be older than others' */
+    uint64_t tick;       /* the last stamp */
+    uint64_t next_tick;  /* that of the record at the tail */
+    struct ring_owner owner;
+    uint32_t number;                                /* of its thread, in the process's sites */
+    VEC(uint32_t) path;                             /* nodes of its stack, outermost first */
+    uint64_t last_block;                            /* address of the thread's last allocation */
+    struct heap_undo undo;                          /* its last release */
+    uint64_t records, nonsense, lost, waited_ticks; /* since they were carried last */
+    uint64_t lost_seen, waited_seen;                /* as the header says */
+};
+
+/* A site as it was at a checkpoint: what is new since the one before, and the peak. */
+struct heaps_change {
+    uint32_t site;
+    struct heap_sums sums;
+    uint64_t peak_count, peak_bytes;
+    double live_variance, peak_variance;
+};
+
+/* A checkpoint on its way into the file. */
+struct heaps_snapshot {
+    struct record_memory head; /* without the process */
+    struct record_sizes *sizes;
+    size_t size_count;
+    struct heaps_change *changes;
+    size_t change_count;
+};
+
+struct heaps_point { /* of the curves */
+    uint64_t time_ns, rss, heap, objects;
+};
+
+/* Sites of one thread, stack and allocator: instructions of one line are several. */
+struct heaps_group {
+    uint32_t thread, stack, allocator;
+    uint64_t peak_count, peak_bytes;
+    double live_variance, peak_variance;
+    uint32_t mark; /* of the checkpoint that it was last in */
+    uint32_t record;
+};
+
+/* A process, or rather one program that it runs: exec begins another. */
+struct heaps_process {
+    uint32_t pid;
+    uint64_t image;
+    struct heap heap;
+    VEC(struct heaps_feed *) feeds;
+    VEC(struct heaps_snapshot) snapshots;
+    VEC(struct heaps_point) points;
+    uint64_t checkpoint_ns, point_ns; /* when the last ones were taken */
+    uint64_t checkpoint_bytes; /* about what the last one took in the file, and all of them */
+    uint64_t written_bytes;
+    uint64_t marks;
+    uint64_t start_ns;
+    bool ended;
+    /* the carrier's */
+    uint32_t process; /* id in the file; UINT32_MAX: not asked for yet */
+    VEC(struct heaps_group) groups;
+    struct idxmap group_map;
+    uint32_t mark;
+    VEC(struct heaps_change) carried; /* by site: what of its peak is in its group */
+};
+
+struct heaps {
+    const struct session *session; /* borrowed */
+    uint64_t origin_ns;
+    VEC(struct heaps_process *) processes;
+    struct heaps_feed *feed[RING_MAX_SLOTS];
+    VEC(struct heaps_code) codes; /* by number */
+    uint64_t codes_new;           /* definitions that have come */
+    uint32_t beyond_code;         /* id of what stands for HEAP_BEYOND */
+};
+
+int heaps_new(const struct session *session, uint64_t origin_ns, struct heaps **ret);
+void heaps_free(struct heaps *h);
+
+/* A ring appears, mapped; it is ours from then on. */
+void heaps_meet(struct heaps *h, uint32_t slot, struct ring_header *ring);
+
+/* Decodes what there is, some of it at a time. `last`: no more will come. Returns the words that were taken. */
+uint64_t heaps_turn(struct heaps *h, bool deaths, bool last);
+
+/* Takes a checkpoint of a process, for the carrier to write. */
+void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, uint64_t now_ns);
+
+/* --- heaps_carry.c: into the file, by the recorder's thread --- */
+
+struct target_shared;
+struct procs;
+void heaps_carry(struct heaps *h, struct target_shared *shared, struct procs *procs,
+                 double ns_per_tick, bool last);
+
+#endif

@@ -1,0 +1,14 @@
+/* What stands above a table of memory, inside of the headings that all views have (heading.h). */
+#ifndef PYROMETER_VIEW_HEADING_MEMORY_H
+#define PYROMETER_VIEW_HEADING_MEMORY_H
+
+#include "analysis/weights.h"
+#include "view/emit.h"
+
+/* How much, in how many blocks, of which moment, and how sure; and an empty line. */
+void view_heading_memory(struct view_emit *e, const struct analysis_weights *w);
+
+/* The same in an open object: `memory`. */
+void view_heading_memory_facts(struct json *j, const struct analysis_weights *w);
+
+#endif
