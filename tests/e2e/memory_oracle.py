@@ -15,6 +15,7 @@ ALLOCATORS = ("malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", 
 PYTHON = ("raw", "mem", "object")
 PAGE = 4096
 FOLDER = workload("memory")
+MOUNTAIN = 48 << 20  # of peak.py
 
 
 class Any:
@@ -106,39 +107,75 @@ class Memory:
                     sums[name] += site[name]
                 for name in ("peak_count", "peak_bytes", "live_variance", "peak_variance"):
                     sums[name] = site[name]
-        self.paths = {}
+        self.index()
+
+    def index(self):
+        """What each line asks for, itself and by what it calls. A line that is in a stack more than once has its share once."""
+        children, own = collections.defaultdict(list), collections.defaultdict(lambda: collections.defaultdict(collections.Counter))
+        for node, (parent, _, _) in self.file.stacks.items():
+            children[parent].append(node)
+        for (process, _, stack, allocator), site in self.sites.items():
+            own[stack][process, allocator].update(site)
+        below = {}
+        for node in sorted(self.file.stacks, reverse=True):  # a parent stands before its children
+            sums = collections.defaultdict(collections.Counter)
+            for child in children[node]:
+                for part in (own.get(child, {}), below[child]):
+                    for key, site in part.items():
+                        sums[key].update(site)
+            below[node] = sums
+        self.own, self.called = collections.defaultdict(dict), collections.defaultdict(dict)
+        stack, open_lines = [(node, False) for node in children[0]], collections.Counter()
+        while stack:
+            node, is_done = stack.pop()
+            line = self.frame(node)[1:]
+            if is_done:
+                open_lines[line] -= 1
+                continue
+            add(self.own[line], own.get(node, {}))
+            if not open_lines[line]:
+                add(self.called[line], below[node])
+            open_lines[line] += 1
+            stack.append((node, True))
+            stack += [(child, False) for child in children[node]]
 
     def pid(self, process):
         return self.file.processes[process]["pid"]
 
-    def path(self, stack):
+    def frame(self, node):
+        """(function, file, line) at the end of a stack, or None of the empty one."""
+        if not node:
+            return None
+        _, code, line = self.file.stacks[node]
+        c = self.file.codes[code]
+        return self.file.strings[c["name"]], self.file.strings[c["file"]], line
+
+    def caller(self, node):
+        return self.file.stacks[node][0]
+
+    def path(self, node):
         """[(function, file, line)], leaf first."""
-        if stack not in self.paths:
-            found, at = [], stack
-            while at:
-                at, code, line = self.file.stacks[at]
-                c = self.file.codes[code]
-                found.append((self.file.strings[c["name"]], self.file.strings[c["file"]], line))
-            self.paths[stack] = found
-        return self.paths[stack]
+        found = []
+        while node:
+            found.append(self.frame(node))
+            node = self.caller(node)
+        return found
 
     def of_line(self, file, line, called=False, pid=None):
         """{allocator: sums} of a line: what it asks for itself, or what is called from there does. `file` is the end of a path."""
         sums = collections.defaultdict(collections.Counter)
-        for (process, _, stack, allocator), site in self.sites.items():
-            if pid is not None and self.pid(process) != pid:
-                continue
-            path = self.path(stack)
-            if path and any(f.endswith(file) and n == line for _, f, n in (path[1:] if called else path[:1])):
-                sums[ALLOCATORS[allocator]].update(site)
+        for (name, number), sites in (self.called if called else self.own).items():
+            if number == line and name.endswith(file):
+                for (process, allocator), site in sites.items():
+                    if pid in (None, self.pid(process)):
+                        sums[ALLOCATORS[allocator]].update(site)
         return sums
 
     def of_function(self, name, pid=None):
         """Sums of what stands in a function of this name itself, all allocators of libc."""
         sums = collections.Counter()
         for (process, _, stack, allocator), site in self.sites.items():
-            path = self.path(stack)
-            if path and path[0][0] == name and ALLOCATORS[allocator] not in PYTHON and pid in (None, self.pid(process)):
+            if stack and self.frame(stack)[0] == name and ALLOCATORS[allocator] not in PYTHON and pid in (None, self.pid(process)):
                 sums.update(site)
         return sums
 
@@ -146,7 +183,7 @@ class Memory:
         """{thread: sums} of what was asked for where no Python was running."""
         sums = collections.defaultdict(collections.Counter)
         for (_, thread, stack, a), site in self.sites.items():
-            if not self.path(stack) and ALLOCATORS[a] == allocator:
+            if not stack and ALLOCATORS[a] == allocator:
                 sums[thread].update(site)
         return sums
 
@@ -156,6 +193,11 @@ class Memory:
             if pid in (None, self.pid(process)):
                 sums.update(site)
         return sums
+
+
+def add(sums, sites):
+    for key, site in sites.items():
+        sums.setdefault(key, collections.Counter()).update(site)
 
 
 def alive(sums):
@@ -197,6 +239,32 @@ def check_program(memory, path, mode, peaks=False, **names):
             wrong.append("%s:%d #%s %s\n        %s" % (os.path.basename(path), line, kind, truth.text, "\n        ".join(differences)))
     assert not wrong, "%d of %d lines are wrong:\n    %s" % (len(wrong), checked, "\n    ".join(wrong))
     return checked
+
+
+def check_sums(memory):
+    """The sites of each process add up to what its last checkpoint says, and so do the sizes."""
+    for process, last in memory.last.items():
+        mine = collections.Counter()
+        for (p, *_), site in memory.sites.items():
+            if p == process:
+                mine.update(site)
+        assert alive(mine) == (last["live_count"], last["live_bytes"])
+        assert mine["peak_bytes"] == last["peak_bytes"]
+        assert mine["brief"] <= mine["freed"] <= mine["count"]
+        sizes = collections.Counter()
+        for checkpoint in memory.file.memory:
+            if checkpoint["process"] == process:
+                for _, bin, count, size in checkpoint["sizes"]:
+                    sizes.update(count=count, bytes=size)
+                    assert count << bin <= size < count << (bin + 1) or bin == 0, (bin, count, size)
+        assert (sizes["count"], sizes["bytes"]) == (mine["count"], mine["bytes"])
+
+
+def sizes_of(python):
+    """What empty objects take there: names that programs use in their truths."""
+    out = subprocess.run([python.path, "-c", "import sys; print(sys.getsizeof(b''), sys.getsizeof(''))"], check=True,
+                         stdout=subprocess.PIPE, encoding="utf-8").stdout.split()
+    return dict(BYTES=int(out[0]), TEXT=int(out[1]), MOUNTAIN=MOUNTAIN)
 
 
 def reported(path, metric, *args):

@@ -17,8 +17,7 @@ from harness import PYROMETER, Recording, pyrometer, wait_until
 pytest.importorskip("xxhash")
 pytest.importorskip("zstandard")
 import memory_oracle as oracle  # noqa: E402  (its decoder needs both)
-from memory_oracle import Memory, alive, check_program, program  # noqa: E402
-from test_memory_truth import check_sums, env, sizes_of  # noqa: E402, F401  (a fixture)
+from memory_oracle import Memory, alive, check_program, check_sums, program, sizes_of  # noqa: E402
 
 MODES = ["heap", "objects"]
 
@@ -93,9 +92,9 @@ raise SystemExit(5)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_out_of_memory(python, mode, env, tmp_path):
+def test_out_of_memory(python, mode, truth_env, tmp_path):
     """A limit on the address space, reached: MemoryError as without us, and nothing is counted that was not given."""
-    recording = same([python.path, script(tmp_path, EXHAUSTED)], tmp_path / "x.pyro", mode, env=env)
+    recording = same([python.path, script(tmp_path, EXHAUSTED)], tmp_path / "x.pyro", mode, env=truth_env)
     assert recording.done.stdout.splitlines() == ["bytearray MemoryError", "list MemoryError", "text MemoryError", "full True",
                                                   "MemoryError again"]
     assert recording.done.returncode == 5
@@ -105,13 +104,13 @@ def test_out_of_memory(python, mode, env, tmp_path):
 
 @pytest.mark.parametrize("room", [1, 16, 512], ids="{}MB".format)
 @pytest.mark.long
-def test_no_room_for_us(python, room, env, tmp_path):
+def test_no_room_for_us(python, room, truth_env, tmp_path):
     """A limit so tight that there is room for the program, but none for rings: the program must not be the one that lacks it."""
     text = "import threading\nx = [bytes(100) for _ in range(1000)]\nprint(len(x), open('/proc/self/status').read().split('VmPeak:')[1].split()[0])\n"
     path = script(tmp_path, text)
-    needs = int(bare([python.path, path], env=env)[0].split()[1]) + room * 1024
+    needs = int(bare([python.path, path], env=truth_env)[0].split()[1]) + room * 1024
     command = ["sh", "-c", "ulimit -v %d; exec '%s' '%s'" % (needs, python.path, path)]
-    same(command, tmp_path / "x.pyro", "objects", env=env, plain=lambda text: text.split()[:1])
+    same(command, tmp_path / "x.pyro", "objects", env=truth_env, plain=lambda text: text.split()[:1])
 
 
 KILLED = """
@@ -127,9 +126,9 @@ os.kill(os.getpid(), 9)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_killed(python, mode, env, tmp_path):
+def test_killed(python, mode, truth_env, tmp_path):
     """SIGKILL in the midst of it: what was told before is in the file, to the byte."""
-    recording = same([python.path, script(tmp_path, KILLED)], tmp_path / "x.pyro", mode, env=env)
+    recording = same([python.path, script(tmp_path, KILLED)], tmp_path / "x.pyro", mode, env=truth_env)
     assert recording.done.returncode == 128 + 9
     memory = opens(recording)
     assert of_line(memory, KILLED, "# here")["bytes"] == 50 << 20
@@ -181,10 +180,10 @@ while True:
 
 
 @pytest.mark.long
-def test_killed_by_the_kernel(default_python, env, cgroup, tmp_path):
+def test_killed_by_the_kernel(default_python, truth_env, cgroup, tmp_path):
     """The OOM killer of a control group: what it had when it died is told."""
     command = ["sh", "-c", "echo $$ >%s; exec %s %s" % (cgroup, default_python.path, script(tmp_path, GREEDY))]
-    recording = same(command, tmp_path / "x.pyro", "heap", env=env)
+    recording = same(command, tmp_path / "x.pyro", "heap", env=truth_env)
     assert recording.done.returncode == 128 + 9
     sums = of_line(opens(recording), GREEDY, "# here")
     assert (20 << 20) <= sums["bytes"] <= (80 << 20) and sums["peak_bytes"] == sums["bytes"]
@@ -206,12 +205,12 @@ CRASHES = {
 
 @pytest.mark.parametrize("crash", sorted(CRASHES))
 @pytest.mark.long
-def test_crash(python, crash, env, tmp_path):
+def test_crash(python, crash, truth_env, tmp_path):
     """The same signal, and glibc's own words; what came before is in the report."""
     body, number = CRASHES[crash]
     text = ("import ctypes, os\nfrom truth import brief, free, malloc, realloc\nkept = malloc(12345)  # kept\nbrief(100, 64)  # brief\n"
             "print('now', flush=True)\n" + body + "print('never')\n")
-    recording = same([python.path, script(tmp_path, text)], tmp_path / "x.pyro", "heap", env=env)
+    recording = same([python.path, script(tmp_path, text)], tmp_path / "x.pyro", "heap", env=truth_env)
     assert recording.done.returncode == 128 + number and recording.done.stdout == "now\n"
     memory = opens(recording)
     assert alive(of_line(memory, text, "# kept")) == (1, 12345)
@@ -237,9 +236,9 @@ churn()
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_ends_inside_an_allocation(python, mode, env, tmp_path):
+def test_ends_inside_an_allocation(python, mode, truth_env, tmp_path):
     """os._exit() by one thread while four others are in malloc."""
-    recording = same([python.path, script(tmp_path, ENDS)], tmp_path / "x.pyro", mode, env=env)
+    recording = same([python.path, script(tmp_path, ENDS)], tmp_path / "x.pyro", mode, env=truth_env)
     assert recording.done.returncode == 7
     memory = opens(recording)
     assert alive(of_line(memory, ENDS, "# kept")) == (1, 54321)
@@ -252,22 +251,22 @@ def test_ends_inside_an_allocation(python, mode, env, tmp_path):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_allocators_replaced_at_run_time(python, mode, env, tmp_path):
+def test_allocators_replaced_at_run_time(python, mode, truth_env, tmp_path):
     """PyMem_SetAllocator, by the program: above what is there, and taken away again. Nothing is counted twice or not at all."""
     text = ("import truthmodule, pymem, truth, os\nkept = truth.reserve()\ntruthmodule.replace(0)\npymem.main()\ntruthmodule.restore(0)\n"
             "x = [bytes(n) for n in range(1000)]\ndel x\nprint('well', flush=True)\nos._exit(0)\n")
-    recording = same([python.path, script(tmp_path, text)], tmp_path / "x.pyro", mode, env=env)
+    recording = same([python.path, script(tmp_path, text)], tmp_path / "x.pyro", mode, env=truth_env)
     check_program(opens(recording), program("pymem"), mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
-def test_own_malloc_loaded_late(python, mode, env, tmp_path):
+def test_own_malloc_loaded_late(python, mode, truth_env, tmp_path):
     """A library with a malloc of its own, loaded at run time: its blocks are not ours to count, and it does not notice us."""
     text = ("import ctypes, os\nown = ctypes.CDLL(os.environ['TRUTH_OWN'], mode=os.RTLD_NOW | getattr(os, 'RTLD_DEEPBIND', 8))\n"
             "own.own_block.restype = ctypes.c_void_p\nown.own_calls.restype = ctypes.c_size_t\n"
             "before = own.own_calls()\nfor n in range(100):\n    assert own.own_block(n)\nprint(own.own_calls() - before)\n")
-    recording = same([python.path, script(tmp_path, text)], tmp_path / "x.pyro", mode, env=env)
+    recording = same([python.path, script(tmp_path, text)], tmp_path / "x.pyro", mode, env=truth_env)
     assert recording.done.stdout == "100\n"
     opens(recording)
 
@@ -283,15 +282,15 @@ def find_library(name):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["libjemalloc", "libtcmalloc_minimal", "own_malloc"])
 @pytest.mark.long
-def test_preloaded_allocator(python, name, mode, env, tmp_path):
+def test_preloaded_allocator(python, name, mode, truth_env, tmp_path):
     """Somebody else's malloc, preloaded: it is used as without us, and what it takes from the system inside is not counted too."""
-    library = env["TRUTH_OWN"] if name == "own_malloc" else find_library(name)
-    env = dict(env, LD_PRELOAD=library)
+    library = truth_env["TRUTH_OWN"] if name == "own_malloc" else find_library(name)
+    truth_env = dict(truth_env, LD_PRELOAD=library)
     text = ("import all_but_the_end\nimport re\nprint(sorted(set(re.findall('(?:jemalloc|tcmalloc|own_malloc)', open('/proc/self/maps').read()))),"
             " flush=True)\nimport os\nos._exit(0)\n")
     (tmp_path / "all_but_the_end.py").write_text(
         "import truth, %s\nkept = truth.reserve()\n%s\n" % (", ".join(PLAIN_PROGRAMS), "\n".join(p + ".main()" for p in PLAIN_PROGRAMS)))
-    recording = same([python.path, script(tmp_path, text)], tmp_path / "x.pyro", mode, env=env)
+    recording = same([python.path, script(tmp_path, text)], tmp_path / "x.pyro", mode, env=truth_env)
     assert name.replace("lib", "").replace("_minimal", "") in recording.done.stdout
     memory = opens(recording)
     for one in PLAIN_PROGRAMS:
@@ -306,19 +305,19 @@ def kinds_of(python):
 
 @pytest.mark.parametrize("kind", ["malloc", "malloc_debug", "debug", "pymalloc", "pymalloc_debug", "default", "mimalloc", "mimalloc_debug"])
 @pytest.mark.long
-def test_pythonmalloc(python, kind, env, tmp_path):
+def test_pythonmalloc(python, kind, truth_env, tmp_path):
     """PYTHONMALLOC of every kind: what Python asks its domains for is the same, whoever gives it."""
     if kind not in kinds_of(python):
         pytest.skip("CPython %s knows no PYTHONMALLOC=%s" % (python.name, kind))
-    env = dict(env, PYTHONMALLOC=kind)
-    if bare([python.path, "-c", ""], env=env)[2]:
+    truth_env = dict(truth_env, PYTHONMALLOC=kind)
+    if bare([python.path, "-c", ""], env=truth_env)[2]:
         pytest.skip("CPython %s was built without PYTHONMALLOC=%s" % (python.name, kind))
     names = ["pymem", "pyobjects", "generators", "threads"]
-    recording = same([python.path, program("all"), *names], tmp_path / "x.pyro", "objects", env=env)
+    recording = same([python.path, program("all"), *names], tmp_path / "x.pyro", "objects", env=truth_env)
     memory = opens(recording)
     for one in names:
         check_program(memory, program(one), "objects", **sizes_of(python))
-    opens(same([python.path, program("all"), "blocks", "polymorphic"], tmp_path / "y.pyro", "heap", env=env))
+    opens(same([python.path, program("all"), "blocks", "polymorphic"], tmp_path / "y.pyro", "heap", env=truth_env))
 
 
 # --- children ---
@@ -364,12 +363,12 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
-def test_children(python, mode, env, tmp_path):
+def test_children(python, mode, truth_env, tmp_path):
     """However a child is made, and with whatever environment: its allocation is in the report, in a process of its own."""
     (tmp_path / "bad.py").write_text(CHILD)
     (tmp_path / "family.py").write_text(FAMILY)
-    command = [python.path, tmp_path / "family.py", tmp_path / "bad.py", env["TRUTH_LIBRARY"]]
-    recording = same(command, tmp_path / "x.pyro", mode, env=env)
+    command = [python.path, tmp_path / "family.py", tmp_path / "bad.py", truth_env["TRUTH_LIBRARY"]]
+    recording = same(command, tmp_path / "x.pyro", mode, env=truth_env)
     memory = opens(recording)
     found = collections.Counter()
     for process in memory.last:
@@ -382,8 +381,8 @@ def test_children(python, mode, env, tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
-def test_a_hundred_children(python, mode, env, tmp_path):
-    recording = same([python.path, program("forks")], tmp_path / "x.pyro", mode, env=env, plain=lambda text: len(text.split()))
+def test_a_hundred_children(python, mode, truth_env, tmp_path):
+    recording = same([python.path, program("forks")], tmp_path / "x.pyro", mode, env=truth_env, plain=lambda text: len(text.split()))
     memory = opens(recording)
     check_program(memory, program("forks"), mode, COUNT=100)
     pids = [int(pid) for pid in recording.done.stdout.split()]
@@ -417,8 +416,8 @@ os._exit(0)
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
-def test_forks_while_threads_allocate(python, mode, env, tmp_path):
-    recording = same([python.path, "-W", "ignore", script(tmp_path, FORKS_AMONG_THREADS)], tmp_path / "x.pyro", mode, env=env)
+def test_forks_while_threads_allocate(python, mode, truth_env, tmp_path):
+    recording = same([python.path, "-W", "ignore", script(tmp_path, FORKS_AMONG_THREADS)], tmp_path / "x.pyro", mode, env=truth_env)
     memory = opens(recording)
     child = of_line(memory, FORKS_AMONG_THREADS, "# child")
     assert (child["count"], child["bytes"]) == (20, sum(range(1000, 1020)))
@@ -482,11 +481,11 @@ print("done", flush=True)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_recorder_killed(python, mode, env, tmp_path):
+def test_recorder_killed(python, mode, truth_env, tmp_path):
     """The program goes on, unharmed; what was written can be read."""
     stop, path = tmp_path / "stop", tmp_path / "x.pyro"
     process = subprocess.Popen([PYROMETER, "run", "--quiet", "--memory=" + mode, "-o", str(path), "--", python.path,
-                                script(tmp_path, LONELY), str(stop)], env=env, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                script(tmp_path, LONELY), str(stop)], env=truth_env, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
                                encoding="utf-8")
     assert process.stdout.readline() == "ready\n"
     wait_until(lambda: os.path.getsize(path) > 0, "a part of the recording")
@@ -499,12 +498,12 @@ def test_recorder_killed(python, mode, env, tmp_path):
 
 
 @pytest.mark.long
-def test_recorder_stopped(default_python, env, tmp_path):
+def test_recorder_stopped(default_python, truth_env, tmp_path):
     """A recorder that does not listen is waited for, up to a bound: then it is told how much is missing."""
     text = ("import os, signal\nfrom truth import brief, malloc\nrecorder = int(os.environ['PYROMETER_ACTIVE'])\n"
             "os.kill(recorder, signal.SIGSTOP)\nbrief(3000000, 50)  # brief\nos.kill(recorder, signal.SIGCONT)\nkept = malloc(99999)  # kept\n"
             "print('well', flush=True)\nos._exit(0)\n")
-    recording = oracle.record_memory([default_python.path, script(tmp_path, text)], tmp_path / "x.pyro", "heap", env=env)
+    recording = oracle.record_memory([default_python.path, script(tmp_path, text)], tmp_path / "x.pyro", "heap", env=truth_env)
     assert recording.stdout == "well\n"
     memory = Memory(recording.path)
     counted = of_line(memory, text, "# brief")["count"]
@@ -546,9 +545,9 @@ os._exit(0)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_crowd(python, mode, env, tmp_path):
+def test_crowd(python, mode, truth_env, tmp_path):
     """64 threads at once, and 300 one after the other: all is counted, each block with its own."""
-    memory = opens(same([python.path, script(tmp_path, CROWD)], tmp_path / "x.pyro", mode, env=env))
+    memory = opens(same([python.path, script(tmp_path, CROWD)], tmp_path / "x.pyro", mode, env=truth_env))
     fill = of_line(memory, CROWD, "# fill")
     assert (fill["count"], fill["bytes"]) == (6400, sum(100 * (1000 + n) for n in range(64)))
     assert alive(fill) == (640, sum(10 * (1000 + n) for n in range(64)))
@@ -585,9 +584,9 @@ os._exit(0)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_storm_of_signals(python, mode, env, tmp_path):
+def test_storm_of_signals(python, mode, truth_env, tmp_path):
     """Signals in the midst of malloc, whose handler maps pages; then handlers in Python that allocate."""
-    recording = oracle.record_memory([python.path, script(tmp_path, STORM)], tmp_path / "x.pyro", mode, env=env)
+    recording = oracle.record_memory([python.path, script(tmp_path, STORM)], tmp_path / "x.pyro", mode, env=truth_env)
     made, handled, blocks = (int(n) for n in recording.stdout.split())
     memory = opens(recording)
     storm = of_line(memory, STORM, "# storm")
@@ -603,10 +602,10 @@ def test_storm_of_signals(python, mode, env, tmp_path):
 
 @pytest.mark.parametrize("others", [["--calls"], ["--lines"], ["--trace"]], ids=lambda o: o[0])
 @pytest.mark.long
-def test_with_other_instruments(python, others, env, tmp_path):
+def test_with_other_instruments(python, others, truth_env, tmp_path):
     """What other guests of the program allocate is not the program's, and does not change what its lines are charged with."""
     names = ["generators", "polymorphic", "exceptions", "reallocs", "pymem"]
-    recording = same([python.path, program("all"), *names], tmp_path / "x.pyro", "objects", *others, env=env)
+    recording = same([python.path, program("all"), *names], tmp_path / "x.pyro", "objects", *others, env=truth_env)
     memory = Memory(recording.path)
     for one in names:
         check_program(memory, program(one), "objects")

@@ -29,29 +29,17 @@ from harness import ROOT, pyrometer
 pytest.importorskip("xxhash")
 pytest.importorskip("zstandard")
 import memory_oracle as oracle  # noqa: E402  (its decoder needs both)
-from memory_oracle import ALLOCATORS, PYTHON, Memory, alive, check_program, program, record_memory, reported  # noqa: E402
+from memory_oracle import (ALLOCATORS, MOUNTAIN, PYTHON, Memory, alive, check_program, check_sums, program,  # noqa: E402
+                           record_memory, reported, sizes_of)
 
 # In one process, one after the other; peak.py is the last, so that all others are below its mountain.
 TOGETHER = ["blocks", "reallocs", "aligned", "mappings", "brk", "direct", "pymem", "pyobjects", "threads", "c_threads", "signals",
             "generators", "recursion", "exceptions", "polymorphic", "shapes", "codes", "peak"]
-MOUNTAIN = 48 << 20
 MODES = ["heap", "objects"]
 
 
-@pytest.fixture(scope="session")
-def env(tmp_path_factory):
-    return oracle.build(str(tmp_path_factory.mktemp("truth")))
-
-
-def sizes_of(python):
-    """What empty objects take there: names that programs use in their truths."""
-    out = subprocess.run([python.path, "-c", "import sys; print(sys.getsizeof(b''), sys.getsizeof(''))"], check=True,
-                         stdout=subprocess.PIPE, encoding="utf-8").stdout.split()
-    return dict(BYTES=int(out[0]), TEXT=int(out[1]), MOUNTAIN=MOUNTAIN)
-
-
 @pytest.fixture(scope="module")
-def together(tmp_path_factory, env):
+def together(tmp_path_factory, truth_env):
     """together(python, mode): the recording of all programs, made once."""
     made = {}
 
@@ -59,7 +47,7 @@ def together(tmp_path_factory, env):
         key = python.name, mode, options
         if key not in made:
             path = tmp_path_factory.mktemp("memory") / "x.pyro"
-            made[key] = record_memory([python.path, program("all"), *TOGETHER], path, mode, *options, env=env)
+            made[key] = record_memory([python.path, program("all"), *TOGETHER], path, mode, *options, env=truth_env)
         return made[key]
     return make
 
@@ -92,10 +80,10 @@ def check_dying_codes(memory):
     """Each code object has its own name, line and size: none was taken for another that had its address before."""
     found = collections.Counter()
     for (_, _, stack, allocator), site in memory.sites.items():
-        path = memory.path(stack)
-        if allocator == ALLOCATORS.index("malloc") and len(path) > 1 and re.match("dying_|named_", path[1][1]):
-            assert path[0][0] == "give", path
-            found[path[1][1], path[1][2], site["bytes"] // site["count"]] += site["count"]
+        caller = stack and memory.frame(memory.caller(stack))
+        if allocator == ALLOCATORS.index("malloc") and caller and re.match("dying_|named_", caller[1]):
+            assert memory.frame(stack)[0] == "give", memory.path(stack)
+            found[caller[1], caller[2], site["bytes"] // site["count"]] += site["count"]
     assert found == {**{("dying_%d" % n, n % 50 + 1, n + 1): 1 for n in range(400)},
                      **{("named_%d" % n, n % 50 + 2, n + 1): 2 for n in range(200)}}
 
@@ -109,27 +97,8 @@ def check_threads_of_c(memory):
 def check_depth(memory):
     """The stacks at the bottom of recursion.py are whole."""
     depths = {len([f for f in memory.path(stack) if f[0] == "down"]) for (_, _, stack, _), site in memory.sites.items()
-              if memory.path(stack) and memory.path(stack)[0][0] == "bottom" and site["bytes"] == 24 * 50}
+              if stack and memory.frame(stack)[0] == "bottom" and site["bytes"] == 24 * 50}
     assert depths == {901}
-
-
-def check_sums(memory):
-    """The sites of each process add up to what its last checkpoint says, and so do the sizes."""
-    for process, last in memory.last.items():
-        mine = collections.Counter()
-        for (p, *_), site in memory.sites.items():
-            if p == process:
-                mine.update(site)
-        assert alive(mine) == (last["live_count"], last["live_bytes"])
-        assert mine["peak_bytes"] == last["peak_bytes"]
-        assert mine["brief"] <= mine["freed"] <= mine["count"]
-        sizes = collections.Counter()
-        for checkpoint in memory.file.memory:
-            if checkpoint["process"] == process:
-                for _, bin, count, size in checkpoint["sizes"]:
-                    sizes.update(count=count, bytes=size)
-                    assert count << bin <= size < count << (bin + 1) or bin == 0, (bin, count, size)
-        assert (sizes["count"], sizes["bytes"]) == (mine["count"], mine["bytes"])
 
 
 def nothing_lost(recording):
@@ -155,9 +124,8 @@ def test_lines_add_up(python, mode, together):
         assert sum(r["self"] for r in report["rows"]) == report["total"] == weight(memory.totals()), metric
         wanted = collections.Counter()
         for (_, _, stack, _), site in memory.sites.items():
-            path = memory.path(stack)
-            if path:
-                wanted[path[0][1:]] += weight(site)
+            if stack:
+                wanted[memory.frame(stack)[1:]] += weight(site)
         got = {key: r["self"] for key, r in rows.items() if r["self"] and key[0]}
         assert got == {key: value for key, value in wanted.items() if value}, metric
 
@@ -192,12 +160,12 @@ def test_events_change_nothing(default_python, mode, together):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
-def test_totals_differ_by_the_truth(python, mode, env, tmp_path):
+def test_totals_differ_by_the_truth(python, mode, truth_env, tmp_path):
     """Two runs that differ in one block: peak and sum of the whole process differ by its size, to the byte."""
     found = []
     for mountain in (48 << 20, (49 << 20) + 1):
         path = tmp_path / ("%d.pyro" % mountain)
-        record_memory([python.path, program("all"), "peak"], path, mode, env=dict(env, TRUTH_MOUNTAIN=str(mountain)))
+        record_memory([python.path, program("all"), "peak"], path, mode, env=dict(truth_env, TRUTH_MOUNTAIN=str(mountain)))
         memory = Memory(str(path))
         (last,) = memory.last.values()
         found.append((last["peak_bytes"], memory.totals()["bytes"], memory.totals()["count"], last["live_bytes"]))
@@ -207,20 +175,19 @@ def test_totals_differ_by_the_truth(python, mode, env, tmp_path):
 # --- Python's objects, as tracemalloc sees them ---
 
 
-def test_the_same_as_tracemalloc(python, env, tmp_path):
+def test_the_same_as_tracemalloc(python, truth_env, tmp_path):
     """What Python's domains hold in the end, for each line of work(): bytes and blocks, equal."""
-    out = subprocess.run([python.path, program("containers"), "tracemalloc"], env=env, check=True, stdout=subprocess.PIPE).stdout
+    out = subprocess.run([python.path, program("containers"), "tracemalloc"], env=truth_env, check=True, stdout=subprocess.PIPE).stdout
     theirs = {int(line): tuple(counts) for line, counts in json.loads(out).items()}
-    record_memory([python.path, program("containers")], tmp_path / "x.pyro", "objects", env=env)
+    record_memory([python.path, program("containers")], tmp_path / "x.pyro", "objects", env=truth_env)
     memory = Memory(str(tmp_path / "x.pyro"))
     with open(program("containers"), encoding="utf-8") as f:
         lines = f.read().splitlines()
     first, last = lines.index("def work():") + 1, lines.index("def drain():")
     ours = collections.defaultdict(collections.Counter)
     for (_, _, stack, allocator), site in memory.sites.items():
-        path = memory.path(stack)
-        if path and path[0][1].endswith("containers.py") and ALLOCATORS[allocator] in PYTHON:
-            ours[path[0][2]].update(site)
+        if stack and memory.frame(stack)[1].endswith("containers.py") and ALLOCATORS[allocator] in PYTHON:
+            ours[memory.frame(stack)[2]].update(site)
     ours = {line: alive(sums)[::-1] for line, sums in ours.items() if first < line <= last and alive(sums) != (0, 0)}
     theirs = {line: counts for line, counts in theirs.items() if first < line <= last}
     assert len(theirs) > 25
@@ -232,9 +199,9 @@ def test_the_same_as_tracemalloc(python, env, tmp_path):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_fork(python, mode, env, tmp_path):
+def test_fork(python, mode, truth_env, tmp_path):
     """The child gives back what it inherited: that is no business of its parent's."""
-    recording = record_memory([python.path, program("forked")], tmp_path / "x.pyro", mode, env=env)
+    recording = record_memory([python.path, program("forked")], tmp_path / "x.pyro", mode, env=truth_env)
     parent, child = (int(pid) for pid in recording.stdout.split())
     memory = Memory(recording.path)
     assert {memory.pid(p) for p in memory.last} == {parent, child}
@@ -256,36 +223,43 @@ def test_fork(python, mode, env, tmp_path):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_exec(python, mode, env, tmp_path):
-    record_memory([python.path, program("executed")], tmp_path / "x.pyro", mode, env=env)
+def test_exec(python, mode, truth_env, tmp_path):
+    record_memory([python.path, program("executed")], tmp_path / "x.pyro", mode, env=truth_env)
     assert check_program(Memory(str(tmp_path / "x.pyro")), program("executed"), mode) == 4
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_end(python, mode, env, tmp_path):
+def test_the_end(python, mode, truth_env, tmp_path):
     """atexit, what dies with the interpreter, and C after it."""
-    record_memory([python.path, program("shutdown")], tmp_path / "x.pyro", mode, env=env)
+    record_memory([python.path, program("shutdown")], tmp_path / "x.pyro", mode, env=truth_env)
     memory = Memory(str(tmp_path / "x.pyro"))
     check_program(memory, program("shutdown"), mode)
     # a block so large is no other's: nobody is charged with it but the process
-    assert any(a == "malloc" and not memory.path(stack) and site["bytes"] >= 765432
+    assert any(a == "malloc" and not stack and site["bytes"] >= 765432
                for (_, _, stack, n), site in memory.sites.items() for a in [ALLOCATORS[n]])
     check_sums(memory)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
-def test_asyncio(python, mode, env, tmp_path):
-    record_memory([python.path, program("tasks")], tmp_path / "x.pyro", mode, env=env)
+def test_huge(python, mode, truth_env, tmp_path):
+    record_memory([python.path, program("huge")], tmp_path / "x.pyro", mode, env=truth_env)
+    check_program(Memory(str(tmp_path / "x.pyro")), program("huge"), mode, peaks=True)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.long
+def test_asyncio(python, mode, truth_env, tmp_path):
+    record_memory([python.path, program("tasks")], tmp_path / "x.pyro", mode, env=truth_env)
     assert check_program(Memory(str(tmp_path / "x.pyro")), program("tasks"), mode) == 4
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
-def test_cplusplus(python, mode, env, tmp_path):
-    if "TRUTH_CPP_LIBRARY" not in env:
+def test_cplusplus(python, mode, truth_env, tmp_path):
+    if "TRUTH_CPP_LIBRARY" not in truth_env:
         pytest.skip("no C++ compiler")
-    record_memory([python.path, program("cplusplus")], tmp_path / "x.pyro", mode, env=env)
+    record_memory([python.path, program("cplusplus")], tmp_path / "x.pyro", mode, env=truth_env)
     assert check_program(Memory(str(tmp_path / "x.pyro")), program("cplusplus"), mode) == 10
 
 
@@ -304,9 +278,9 @@ def numpy_for(python):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
-def test_numpy(python, mode, env, tmp_path):
+def test_numpy(python, mode, truth_env, tmp_path):
     folder = numpy_for(python)
-    with_numpy = dict(env, PYTHONPATH=env["PYTHONPATH"] + ":" + (folder or ""))
+    with_numpy = dict(truth_env, PYTHONPATH=truth_env["PYTHONPATH"] + ":" + (folder or ""))
     if not folder or subprocess.run([python.path, "-c", "import numpy"], env=with_numpy, stderr=subprocess.DEVNULL).returncode:
         pytest.skip("no numpy for CPython " + python.name)
     record_memory([python.path, program("arrays")], tmp_path / "x.pyro", mode, env=with_numpy)
@@ -320,14 +294,14 @@ LINES = 12
 Z95 = 1.959963984540054
 
 
-def trials(python, env, tmp_path, seeds):
+def trials(python, truth_env, tmp_path, seeds):
     """[(line, kind, estimate, truth, half of the 95 % interval)] over seeded runs of mixture.py."""
     found = []
     truths = {line: truth for (_, line), truth in oracle.truths(program("mixture")).items()}
     assert len(truths) == LINES
     for seed in seeds:
         path = tmp_path / ("%d.pyro" % seed)
-        record_memory([python.path, program("mixture")], path, "sampled", env=dict(env, PYROMETER_MEMORY_SEED=str(seed)))
+        record_memory([python.path, program("mixture")], path, "sampled", env=dict(truth_env, PYROMETER_MEMORY_SEED=str(seed)))
         memory = Memory(str(path))
         os.unlink(path)
         for line, truth in truths.items():
@@ -340,10 +314,10 @@ def trials(python, env, tmp_path, seeds):
 
 
 @pytest.mark.long
-def test_intervals_cover_the_truth(default_python, env, tmp_path, scale):
+def test_intervals_cover_the_truth(default_python, truth_env, tmp_path, scale):
     """Each line of each seeded run is a trial: its 95 % interval has the truth in it, or not. In the long tier that must be so for 93
     to 97 % of them; with the few of the quick tier the bar is where a right program fails once in ten thousand times."""
-    found = trials(default_python, env, tmp_path, range(1, scale(5, 151)))
+    found = trials(default_python, truth_env, tmp_path, range(1, scale(5, 151)))
     covered = sum(abs(estimate - truth) <= half for _, _, estimate, truth, half in found) / len(found)
     exact = sum(half == 0 for *_, half in found)
     assert exact < len(found) / 2, "most of it was no estimate at all"
@@ -359,9 +333,9 @@ def test_intervals_cover_the_truth(default_python, env, tmp_path, scale):
         assert abs(mean - mine[0][3]) <= 4.5 * spread + 1e-9, (line, mean, mine[0][3], spread)
 
 
-def test_a_seed_makes_it_repeatable(default_python, env, tmp_path):
-    first, again = trials(default_python, env, tmp_path, [7]), trials(default_python, env, tmp_path, [7])
-    other = trials(default_python, env, tmp_path, [8])
+def test_a_seed_makes_it_repeatable(default_python, truth_env, tmp_path):
+    first, again = trials(default_python, truth_env, tmp_path, [7]), trials(default_python, truth_env, tmp_path, [7])
+    other = trials(default_python, truth_env, tmp_path, [8])
     assert first == again and first != other
 
 
@@ -420,14 +394,21 @@ def memray(request, default_python):
     return memray_for(default_python) or pytest.skip("memray does not install for CPython " + default_python.name)
 
 
-@pytest.mark.parametrize("name", ["blocks", "reallocs", "aligned", "mappings", "brk", "direct", "threads", "signals", "generators",
-                                  "recursion", "exceptions", "polymorphic", "shapes", "codes", "peak"])
-def test_beside_memray(name, memray, env, tmp_path):
-    subprocess.run([memray, "-m", "memray", "run", "-q", "-o", tmp_path / "x.bin", program(name)], env=env, check=True)
+BESIDE = ["blocks", "reallocs", "aligned", "mappings", "brk", "direct", "threads", "signals", "generators", "recursion", "exceptions",
+          "polymorphic", "shapes", "codes", "peak"]
+
+
+def test_beside_memray(memray, truth_env, tmp_path):
+    wrongs(*[lambda name=name: check_beside_memray(name, memray, truth_env, tmp_path) for name in BESIDE])
+
+
+def check_beside_memray(name, memray, truth_env, tmp_path):
+    subprocess.run([memray, "-m", "memray", "run", "-q", "-f", "-o", tmp_path / "x.bin", program(name)], env=truth_env, check=True)
     theirs = json.loads(subprocess.run([memray, "-c", MEMRAY_LINES, tmp_path / "x.bin", "/%s.py" % name], check=True,
                                        stdout=subprocess.PIPE).stdout)
-    record_memory([memray, program(name)], tmp_path / "x.pyro", "heap", env=env)
-    memory = Memory(str(tmp_path / "x.pyro"))
+    path = tmp_path / (name + ".pyro")
+    record_memory([memray, program(name)], path, "heap", env=truth_env)
+    memory = Memory(str(path))
     with open(program(name), encoding="utf-8") as f:
         lines = f.read().splitlines()
     compared = 0

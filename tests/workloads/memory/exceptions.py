@@ -21,11 +21,15 @@ class Context:
         return False
 
 
+def guarded():
+    with Context():
+        fall(5)
+
+
 def main():
     for _ in range(5):
         try:
-            with Context():
-                fall(5)                         #> malloc=[100] * 30 + [200] * 30
+            guarded()                           #> malloc=[100] * 30 + [200] * 30 + [300, 301] * 5
         except KeyError:
             free(malloc(400))                   #: malloc=[400] * 5
         free(malloc(500))                       #: malloc=[500] * 5

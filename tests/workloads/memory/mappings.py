@@ -2,7 +2,7 @@
 import os
 import tempfile
 
-from truth import PAGE, mmap, mmap_file, mmap_fixed, mmap_reserve, mremap, mremap_fixed, munmap
+from truth import PAGE, mmap, mmap_file, mmap_fixed, mremap, mremap_fixed, munmap
 
 MAYMOVE = 1
 
@@ -58,15 +58,6 @@ def moved():
     assert e == d
 
 
-def huge():
-    """Reserved and never touched."""
-    a = mmap_reserve(2**36)                     #: mmap=[2**36]
-    munmap(a, 2**35)                            #:
-    munmap(a + 2**35, 2**35)                    #:
-    failed = mmap(2**56)                        #:
-    assert failed is None
-
-
 def files():
     with tempfile.TemporaryFile() as f:
         os.ftruncate(f.fileno(), 100000)
@@ -96,7 +87,6 @@ def main():
     across()
     over()
     moved()
-    huge()
     files()
     module()
 
