@@ -228,8 +228,7 @@ void memory_allocated(enum record_allocator allocator, const void *block, size_t
 {
     struct memory_thread *me = &memory_me;
     if (guest.instruments & RING_SAMPLED) {
-        if (likely((me->until_sample -= (int64_t)size) > 0) || me->inside ||
-            !memory_chooses(me, block, size))
+        if (me->inside || memory_passes(me, size) || !memory_chooses(me, block, size))
             return;
         order = MEMORY_ANY_THREAD; /* it is rare */
     }

@@ -16,9 +16,9 @@
 /* A frame as it was at the last allocation. */
 struct memory_frame {
     const char *frame;
-    uintptr_t code; /* 0: a frame of the interpreter itself */
+    uintptr_t runs; /* its code, as the frame keeps it */
     uint64_t instr;
-    uint64_t number; /* of the code */
+    uint64_t number; /* of the code; 0: it has none, a frame of the interpreter itself */
 };
 
 struct memory_thread {
@@ -101,7 +101,32 @@ void memory_forget_code(uintptr_t code);
 /* Python's allocators are watched from now on, and its code objects' deaths. With the GIL. */
 void memory_watch_python(void);
 
-/* Sampling. Is one of so many bytes to be told? If so, and it is told, its address is kept. */
+/* --- sampling --- */
+
+enum { MEMORY_SIEVE = 1 << 14 };
+extern _Atomic uint16_t memory_sieve[MEMORY_SIEVE]; /* how many of the told blocks fall here */
+
+static inline uint64_t memory_mix(const void *block)
+{
+    return (uint64_t)(uintptr_t)block * 0x9e3779b97f4a7c15ull;
+}
+
+/* So many bytes pass, and none of them is to be told. Else memory_allocated() asks the dice. */
+static inline bool memory_passes(struct memory_thread *me, size_t size)
+{
+    if (likely((int64_t)size < me->until_sample)) {
+        me->until_sample -= (int64_t)size;
+        return true;
+    }
+    return false;
+}
+
+static inline bool memory_may_be_chosen(const void *block)
+{
+    return atomic_load_explicit(&memory_sieve[memory_mix(block) >> 50], memory_order_relaxed) != 0;
+}
+
+/* Is one of so many bytes, which have not passed, to be told? If so its address is kept. */
 bool memory_chooses(struct memory_thread *me, const void *block, size_t size);
 /* Was this block told? Then it is forgotten. */
 bool memory_was_chosen(const void *block);

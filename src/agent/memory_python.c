@@ -15,14 +15,20 @@ struct domain {
 };
 static struct domain domains[PY_DOMAINS];
 
+/* Small blocks come out of Python's own pools, and those out of arenas, which are watched apart: nothing below is told twice,
+ * and nobody need be kept from it. */
+static bool has_pools;
+enum { SMALL = 512 };
+
 static void *domain_malloc(void *ctx, size_t size)
 {
     const struct domain *d = ctx;
     struct memory_thread *me = &memory_me;
-    me->inside++;
+    unsigned nested = !has_pools || size > SMALL || d->allocator == RECORD_ALLOCATOR_PYTHON_RAW;
+    me->inside += nested;
     void *p = d->below.malloc(d->below.ctx, size);
-    me->inside--;
-    if (memory_is_on() && p)
+    me->inside -= nested;
+    if (memory_is_on() && likely(p))
         memory_allocated(d->allocator, p, size, d->order);
     return p;
 }
@@ -65,6 +71,62 @@ static void domain_free(void *ctx, void *block)
     me->inside--;
 }
 
+/* --- sampling: nearly every call has nothing to tell, and must find that out in a few instructions --- */
+
+static void *sampled_malloc(void *ctx, size_t size)
+{
+    const struct domain *d = ctx;
+    struct memory_thread *me = &memory_me;
+    unsigned nested = !has_pools || size > SMALL || d->allocator == RECORD_ALLOCATOR_PYTHON_RAW;
+    me->inside += nested;
+    void *p = d->below.malloc(d->below.ctx, size);
+    me->inside -= nested;
+    if (memory_passes(me, size) || !p || !memory_is_on())
+        return p;
+    memory_allocated(d->allocator, p, size, d->order);
+    return p;
+}
+
+/* (libc's free() below would ask again, and find that it is not to be told.) */
+static void sampled_free(void *ctx, void *block)
+{
+    const struct domain *d = ctx;
+    if (unlikely(memory_may_be_chosen(block)) && block && memory_is_on())
+        memory_frees(block, d->order);
+    d->below.free(d->below.ctx, block);
+}
+
+/* --- arenas --- */
+
+static struct py_arenas arenas_below;
+
+static void *arena_alloc(void *ctx, size_t size)
+{
+    (void)ctx;
+    memory_me.inside++;
+    void *p = arenas_below.alloc(arenas_below.ctx, size);
+    memory_me.inside--;
+    return p;
+}
+
+static void arena_free(void *ctx, void *at, size_t size)
+{
+    (void)ctx;
+    memory_me.inside++;
+    arenas_below.free(arenas_below.ctx, at, size);
+    memory_me.inside--;
+}
+
+static bool watch_arenas(void)
+{
+    static const struct py_arenas ours = {NULL, arena_alloc, arena_free};
+    if (!py.PyObject_GetArenaAllocator || !py.PyObject_SetArenaAllocator)
+        return false;
+    py.PyObject_GetArenaAllocator(&arenas_below);
+    py.PyObject_SetArenaAllocator(&ours);
+    return true;
+}
+
 /* With malloc below, an address is anybody's as soon as it is given back: then every record is stamped. */
 static bool has_small_blocks_of_its_own(void)
 {
@@ -94,7 +156,8 @@ void memory_watch_python(void)
     watch_code();
     if (!(guest.instruments & (RING_OBJECTS | RING_SAMPLED)))
         return;
-    bool own = has_small_blocks_of_its_own();
+    bool own = has_small_blocks_of_its_own(), sampled = guest.instruments & RING_SAMPLED;
+    has_pools = own && watch_arenas();
     static const enum record_allocator names[PY_DOMAINS] = {
         RECORD_ALLOCATOR_PYTHON_RAW, RECORD_ALLOCATOR_PYTHON_MEM, RECORD_ALLOCATOR_PYTHON_OBJECT};
     for (int i = 0; i < PY_DOMAINS; i++) {
@@ -102,8 +165,9 @@ void memory_watch_python(void)
         py.PyMem_GetAllocator(i, &d->below);
         d->allocator = names[i];
         d->order = i != PY_DOMAIN_RAW && own ? MEMORY_WITH_GIL : MEMORY_ANY_THREAD;
-        const struct py_allocator ours = {d, domain_malloc, domain_calloc, domain_realloc,
-                                          domain_free};
+        const struct py_allocator ours = {d, sampled ? sampled_malloc : domain_malloc,
+                                          domain_calloc, domain_realloc,
+                                          sampled ? sampled_free : domain_free};
         py.PyMem_SetAllocator(i, &ours);
     }
 }

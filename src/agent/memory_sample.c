@@ -6,16 +6,10 @@
 enum {
     SLOTS = 1 << 16, /* blocks told and alive */
     MAX_PROBES = 32,
-    SIEVE = 1 << 14,
 };
 
 static _Atomic uintptr_t chosen[SLOTS]; /* 0: free */
-static _Atomic uint16_t sieve[SIEVE];   /* how many of the chosen fall here */
-
-static uint64_t mix(const void *block)
-{
-    return (uint64_t)(uintptr_t)block * 0x9e3779b97f4a7c15ull;
-}
+_Atomic uint16_t memory_sieve[MEMORY_SIEVE];
 
 static uint64_t roll(struct memory_thread *me)
 {
@@ -47,12 +41,12 @@ static double exponential(uint64_t bits)
 
 static bool keep(const void *block)
 {
-    uint64_t h = mix(block);
+    uint64_t h = memory_mix(block);
     for (unsigned i = 0; i < MAX_PROBES; i++) {
         uintptr_t free_slot = 0;
         if (atomic_compare_exchange_strong(&chosen[((h >> 48) + i) % SLOTS], &free_slot,
                                            (uintptr_t)block)) {
-            atomic_fetch_add_explicit(&sieve[h >> 50], 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&memory_sieve[h >> 50], 1, memory_order_relaxed);
             return true;
         }
     }
@@ -64,8 +58,8 @@ bool memory_chooses(struct memory_thread *me, const void *block, size_t size)
     bool first = !me->dice;
     double gap = exponential(roll(me)) * guest.session->memory_interval;
     if (first) { /* there was no gap yet: this is where it begins */
-        me->until_sample = (int64_t)gap - (int64_t)size;
-        if (me->until_sample > 0)
+        me->until_sample = (int64_t)gap + 1;
+        if (memory_passes(me, size))
             return false;
         gap = exponential(roll(me)) * guest.session->memory_interval;
     }
@@ -79,14 +73,14 @@ bool memory_chooses(struct memory_thread *me, const void *block, size_t size)
 
 bool memory_was_chosen(const void *block)
 {
-    uint64_t h = mix(block);
-    if (likely(!atomic_load_explicit(&sieve[h >> 50], memory_order_relaxed)))
+    uint64_t h = memory_mix(block);
+    if (likely(!memory_may_be_chosen(block)))
         return false;
     for (unsigned i = 0; i < MAX_PROBES; i++) {
         uintptr_t key = (uintptr_t)block;
         if (atomic_load_explicit(&chosen[((h >> 48) + i) % SLOTS], memory_order_relaxed) == key &&
             atomic_compare_exchange_strong(&chosen[((h >> 48) + i) % SLOTS], &key, 0)) {
-            atomic_fetch_sub_explicit(&sieve[h >> 50], 1, memory_order_relaxed);
+            atomic_fetch_sub_explicit(&memory_sieve[h >> 50], 1, memory_order_relaxed);
             return true;
         }
     }

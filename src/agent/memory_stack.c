@@ -166,9 +166,11 @@ static const char no_frame[1]; /* equal to none */
 /* Code objects have died since: frames that are remembered with one of them are not what they were. */
 static __attribute__((noinline)) void doubt_frames(struct memory_thread *me, uint64_t now)
 {
-    for (uint32_t i = 0; i < me->depth; i++)
-        if (me->frames[i].code && find_code(me->frames[i].code) != me->frames[i].number)
-            me->frames[i].frame = no_frame;
+    for (uint32_t i = 0; i < me->depth; i++) {
+        struct memory_frame *f = &me->frames[i];
+        if (f->number && find_code(f->runs & ~(uintptr_t)shape.tags) != f->number)
+            f->frame = no_frame;
+    }
     me->deaths = now;
 }
 
@@ -193,13 +195,14 @@ static bool grow(struct memory_thread *me, uint32_t depth)
 static bool push(struct memory_thread *me, struct walk_shape s)
 {
     struct memory_frame *f = &me->frames[me->depth];
-    uint32_t number = f->code ? find_code(f->code) : 0;
-    if (f->code && !number && !(number = meet_code(me, f->code)))
+    uintptr_t code = walk_code(f->frame, s);
+    uint32_t number = code ? find_code(code) : 0;
+    if (code && !number && !(number = meet_code(me, code)))
         return false;
     if (!memory_reserve(me, 1))
         return false;
     f->number = number;
-    memory_put(me, ringmem_push(number, f->code ? walk_offset(f->code, f->instr, s) : 0));
+    memory_put(me, ringmem_push(number, code ? walk_offset(code, f->instr, s) : 0));
     me->depth++;
     return true;
 }
@@ -211,14 +214,14 @@ static inline bool tell(struct memory_thread *me, const char *top, uint32_t same
     if (depth > me->capacity && !grow(me, depth))
         return false;
     bool moved = depth == me->depth && same + 1 == depth && me->frames[same].frame == top &&
-                 me->frames[same].code == walk_code(top, s);
+                 me->frames[same].runs == walk_runs(top, s);
     if (!memory_reserve(me, 2))
         return false;
     if (moved) {
         struct memory_frame *f = &me->frames[same];
         f->instr = walk_instr(top, s);
-        if (f->code)
-            memory_put(me, ringmem_move(walk_offset(f->code, f->instr, s)));
+        if (f->number)
+            memory_put(me, ringmem_move(walk_offset(walk_code(top, s), f->instr, s)));
         return true;
     }
     if (same < me->depth)
@@ -227,7 +230,7 @@ static inline bool tell(struct memory_thread *me, const char *top, uint32_t same
     const char *f = top;
     for (uint32_t i = depth; i-- > same; f = walk_previous(f, s))
         me->frames[i] =
-            (struct memory_frame){.frame = f, .code = walk_code(f, s), .instr = walk_instr(f, s)};
+            (struct memory_frame){.frame = f, .runs = walk_runs(f, s), .instr = walk_instr(f, s)};
     while (me->depth < depth)
         if (!push(me, s))
             return false;
@@ -245,7 +248,7 @@ static __attribute__((noinline)) bool sync_whole(struct memory_thread *me, const
     uint32_t same = depth, i = depth;
     for (const char *f = top; f; f = walk_previous(f, s)) {
         i--;
-        if (i >= me->depth || me->frames[i].frame != f || me->frames[i].code != walk_code(f, s) ||
+        if (i >= me->depth || me->frames[i].frame != f || me->frames[i].runs != walk_runs(f, s) ||
             me->frames[i].instr != walk_instr(f, s))
             same = i;
     }
@@ -274,18 +277,16 @@ sync_chain(struct memory_thread *me, const char *top, const struct walk_shape s)
         if (!f) /* nothing is as it was */
             return tell(me, top, 0, fresh, s);
     }
+    /* Each frame known to be in the chain says where the next one is; if that is where it was, it is in the chain, too. So
+     * all addresses are known beforehand, and the loads need not wait for each other. */
     uint32_t kept = i, same = i;
-    while (i > 0) {
-        const struct memory_frame *k = &known[i - 1];
-        if (unlikely(k->frame != f))
-            return sync_whole(me, top, s);
-        i--;
-        if (unlikely(k->code != walk_code(f, s) || k->instr != walk_instr(f, s)))
+    while (i-- > 0) {
+        const struct memory_frame *k = &known[i];
+        if (unlikely(k->runs != walk_runs(k->frame, s) || k->instr != walk_instr(k->frame, s)))
             same = i;
-        f = walk_previous(f, s);
+        if (unlikely(walk_previous(k->frame, s) != (i ? k[-1].frame : NULL)))
+            return sync_whole(me, top, s);
     }
-    if (unlikely(f))
-        return sync_whole(me, top, s);
     if (likely(same == me->depth && fresh == 0))
         return true;
     return tell(me, top, same, kept + fresh, s);

@@ -39,6 +39,11 @@ struct py_allocator {
     void *(*realloc)(void *ctx, void *block, size_t size);
     void (*free)(void *ctx, void *block);
 };
+struct py_arenas { /* PyObjectArenaAllocator */
+    void *ctx;
+    void *(*alloc)(void *ctx, size_t size);
+    void (*free)(void *ctx, void *at, size_t size);
+};
 enum { PY_DOMAIN_RAW = 0, PY_DOMAIN_MEM = 1, PY_DOMAIN_OBJECT = 2, PY_DOMAINS = 3 };
 
 /* name, returns, arguments. Those of the first list must be there, or the guest leaves. */
@@ -98,6 +103,8 @@ enum { PY_DOMAIN_RAW = 0, PY_DOMAIN_MEM = 1, PY_DOMAIN_OBJECT = 2, PY_DOMAINS = 
 #define PYVER_OPTIONAL(X)                                                                          \
     X(_PyEval_SetProfile, int, (py_tstate *, py_tracefunc, py_object *))                           \
     X(_PyEval_SetTrace, int, (py_tstate *, py_tracefunc, py_object *))                             \
+    X(PyObject_GetArenaAllocator, void, (struct py_arenas *))                                      \
+    X(PyObject_SetArenaAllocator, void, (const struct py_arenas *))                                \
     X(PyFrame_GetBack, py_frame *, (py_frame *))                                                   \
     X(PyFrame_GetCode, py_object *, (py_frame *))                                                  \
     X(PyInterpreterState_Main, void *, (void))                                                     \

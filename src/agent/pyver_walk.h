@@ -44,12 +44,18 @@ static inline const char *walk_previous(const char *frame, struct walk_shape s)
     return py_pointer(frame, s.previous);
 }
 
+/* What it runs, as it is kept. Enough to tell whether that is still the same. */
+static inline uintptr_t walk_runs(const char *frame, struct walk_shape s)
+{
+    return (uintptr_t)py_pointer(frame, s.code);
+}
+
 /* The code object's address; 0: a frame of the interpreter itself. */
 static inline uintptr_t walk_code(const char *frame, struct walk_shape s)
 {
     if (s.shim && unlikely((uint8_t)frame[s.owner] >= s.shim))
         return 0;
-    return (uintptr_t)py_pointer(frame, s.code) & ~(uintptr_t)s.tags;
+    return walk_runs(frame, s) & ~(uintptr_t)s.tags;
 }
 
 /* The instruction that it is at, as it is kept. */
