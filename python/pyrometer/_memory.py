@@ -60,10 +60,11 @@ class memory:
                                  "'pyrometer run --memory'")
         if self._recorder is not None:
             raise PyrometerError("this block was used already: make another pyrometer.memory()")
+        binary = find()
         self._folder = tempfile.mkdtemp(prefix="pyrometer-")
         path = self._keep or os.path.join(self._folder, "memory.pyro")
         self._recorder = subprocess.Popen(
-            [find(), "attach", "--memory=objects", "--invite-fd=1", "--quiet", "--force", "-o", path, str(os.getpid())],
+            [binary, "attach", "--memory=objects", "--invite-fd=1", "--quiet", "--force", "-o", path, str(os.getpid())],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
         self._path = path
         assert self._recorder.stdout is not None
@@ -71,6 +72,7 @@ class memory:
         agent = _agent(library) if invitation and library else None
         if agent is None or agent.pyrometer_agent_invite(invitation.encode()) != 0:
             self._end()
+            shutil.rmtree(self._folder, ignore_errors=True)
             raise PyrometerError("memory cannot be watched here: %s"
                                  % (self._said or "another block is being watched, or this Python is not supported"))
         return self
