@@ -28,9 +28,9 @@ struct stop {
 };
 #define NO_ITERATION UINT64_MAX
 
-struct height { /* of a row, or of all */
-    int64_t bytes, first;
-    size_t since; /* the point from which `bytes` holds and is not added up yet */
+struct height {            /* of a row, or of all */
+    uint64_t bytes, first; /* modulo 2^64: what a damaged file says may be below zero */
+    size_t since;          /* the point from which `bytes` holds and is not added up yet */
 };
 
 struct finding {
@@ -198,7 +198,8 @@ static void add_run(struct finding *f, size_t row)
     if (h->since == 0)
         h->first = h->bytes;
     stats_points_add_run(&f->points[row], (double)(f->point - h->since),
-                         f->sum_x[f->point] - f->sum_x[h->since], (double)(h->bytes - h->first));
+                         f->sum_x[f->point] - f->sum_x[h->since],
+                         (double)(int64_t)(h->bytes - h->first));
     h->since = f->point;
 }
 
@@ -224,7 +225,7 @@ static int on_site(void *ctx, const struct record_memory *memory, const struct r
     uint32_t row = f->rows->node_row[site->stack];
     if (row == ANALYSIS_ROW_NONE)
         row = analysis_forest_rootless(f->rows);
-    int64_t change = (int64_t)(site->bytes - site->freed_bytes);
+    uint64_t change = site->bytes - site->freed_bytes;
     size_t all = f->rows->count;
     add_run(f, all);
     f->height[all].bytes += change;
