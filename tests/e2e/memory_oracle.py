@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pyro_decoder
-from harness import Recording, record, workload
+from harness import record, workload
 
 ALLOCATORS = ("malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc", "mmap", "brk",
               "raw", "mem", "object")
@@ -265,9 +265,3 @@ def sizes_of(python):
     out = subprocess.run([python.path, "-c", "import sys; print(sys.getsizeof(b''), sys.getsizeof(''))"], check=True,
                          stdout=subprocess.PIPE, encoding="utf-8").stdout.split()
     return dict(BYTES=int(out[0]), TEXT=int(out[1]), MOUNTAIN=MOUNTAIN)
-
-
-def reported(path, metric, *args):
-    """{(file, line): row} and the report, by line."""
-    report = Recording(path).report("--metric", metric, "--by", "line", *args)
-    return {(r["file"], r["line"]): r for r in report["rows"]}, report
