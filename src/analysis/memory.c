@@ -14,8 +14,6 @@
 struct gathering {
     const struct analysis_filter *filter;
     struct analysis_memory *memory;
-    bool has_from; /* the query's range: after the one, not after the other */
-    uint64_t from_ns, to_ns;
     uint64_t at_ns;     /* the query's moment */
     uint64_t latest_ns; /* of all checkpoints */
     VEC(struct analysis_site) sites;
@@ -28,6 +26,18 @@ static bool takes_process(const struct analysis_query *q, const struct profile_t
                           uint32_t process)
 {
     return !q->has_process || t->processes[process].pid == q->process;
+}
+
+static bool in_range(const struct analysis_query *q, uint64_t time_ns)
+{
+    return !(q->has_from && time_ns <= analysis_query_ns(q->from)) &&
+           !(q->has_to && time_ns > analysis_query_ns(q->to));
+}
+
+bool analysis_memory_takes(const struct analysis_query *q, const struct profile_tables *t,
+                           const struct record_memory *memory)
+{
+    return takes_process(q, t, memory->process) && in_range(q, memory->time_ns);
 }
 
 static int on_memory(void *ctx, const struct record_memory *memory)
@@ -99,7 +109,7 @@ static int on_site(void *ctx, const struct record_memory *memory, const struct r
     s->peak_count = site->peak_count;
     s->peak_bytes = site->peak_bytes;
     s->peak_variance = site->peak_variance;
-    if ((g->has_from && memory->time_ns <= g->from_ns) || memory->time_ns > g->to_ns)
+    if (!in_range(g->filter->query, memory->time_ns))
         return 0;
     s->count += site->count;
     s->bytes += site->bytes;
@@ -151,9 +161,6 @@ static int gather(const struct profile *profile, const struct analysis_query *qu
         return r;
     struct gathering g = {.filter = &filter,
                           .memory = m,
-                          .has_from = query->has_from,
-                          .from_ns = analysis_query_ns(query->from),
-                          .to_ns = query->has_to ? analysis_query_ns(query->to) : UINT64_MAX,
                           .at_ns = query->has_at ? analysis_query_ns(query->at) : UINT64_MAX};
     r = profile_each_memory(profile, &visitor, &g, &m->damaged_chunks);
     if (r == 0 && query->has_at)

@@ -43,6 +43,10 @@ int analysis_memory_new(const struct profile *profile, const struct analysis_que
                         struct analysis_memory **ret);
 void analysis_memory_free(struct analysis_memory *memory);
 
+/* Does the query take the checkpoint's sums: of this process, and in its range? */
+bool analysis_memory_takes(const struct analysis_query *q, const struct profile_tables *t,
+                           const struct record_memory *memory);
+
 /* What the site weighs. Where there are bytes there is a block at least: an estimate may say otherwise. */
 struct analysis_site_weight analysis_memory_weigh(const struct analysis_metric *metric,
                                                   const struct analysis_site *site);

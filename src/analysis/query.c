@@ -57,6 +57,11 @@ static struct analysis_site_weight weigh_blocks(const struct analysis_site *site
     return (struct analysis_site_weight){site->count, site->count, NAN};
 }
 
+static struct analysis_site_weight weigh_brief(const struct analysis_site *site)
+{
+    return (struct analysis_site_weight){site->brief_bytes, site->brief, NAN};
+}
+
 const struct analysis_metric ANALYSIS_METRICS[] = {
     {"wall", "seconds", 1e-9, "time that passed, waiting included", .weigh_sample = weigh_wall},
     {"cpu", "seconds", 1e-9, "time on a CPU or ready for one", .weigh_sample = weigh_cpu},
@@ -70,6 +75,8 @@ const struct analysis_metric ANALYSIS_METRICS[] = {
     {"allocated", "bytes", 1, "memory ever allocated", .weigh_site = weigh_allocated,
      .is_sum = true},
     {"count", "count", 1, "allocations", .weigh_site = weigh_blocks, .is_sum = true},
+    {"temporary", "bytes", 1, "memory given back before anything else was allocated",
+     .weigh_site = weigh_brief, .is_sum = true},
     {"live", "bytes", 1, "memory alive at a moment", .weigh_site = weigh_live},
     {0},
 };

@@ -59,6 +59,7 @@ struct analysis_query {
     /* Only samples whose stack has a frame that matches the one, and none that matches the other
      * (analysis/match.h says how); NULL: any stack. Compiled by the caller, borrowed. */
     const regex_t *include, *exclude;
+    bool skips_runtime; /* leave out stacks that are the interpreter's own (runtime.h) */
 };
 
 /* False for the holes in the tables and for the stand-ins of what was lost in a damaged file. */

@@ -77,10 +77,9 @@ static int weigh_sites(struct analysis_weights *w, const struct analysis_query *
         if (s->stack < nodes)
             analysis_weight_add(&w->node[s->stack], add);
         analysis_weight_add(&w->thread[s->thread], add);
-        if (w->variance) {
-            w->total_variance += site.variance;
-            w->variance[s->stack < nodes ? s->stack : RECORD_STACK_ROOT] += site.variance;
-        }
+        w->total_variance += site.variance;
+        if (w->variance && s->stack < nodes)
+            w->variance[s->stack] += site.variance;
     }
     if (r == 0)
         w->damaged_chunks += w->memory->damaged_chunks;

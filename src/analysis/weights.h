@@ -25,8 +25,8 @@ struct analysis_weights {
     uint32_t damaged_chunks;        /* of samples, that had to be skipped */
     struct analysis_calls *calls;   /* owned; of a metric of exact calls, NULL else */
     struct analysis_memory *memory; /* owned; of a metric of memory, NULL else */
-    /* Of memory that was sampled: the variance of each node's weight, and of all; NULL else. NaN where it is not
-     * known. */
+    /* Of memory that was sampled: the variance of each node's weight, NULL else; and of all. NaN where it is
+     * not known. */
     double *variance;
     double total_variance;
     /* Nothing is estimated from looks. Either the metric is of memory; or the metric is of exact calls, and `samples` say how often a path was

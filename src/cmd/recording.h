@@ -17,7 +17,8 @@ struct cmd_recording {
     bool has_last;
     const char *function, *match; /* --lines of whom; NULL: everybody */
     const char *memory;           /* NULL: not given; "": the heap */
-    struct cmd_each filters;      /* --include and --exclude: whose calls */
+    bool memory_events;
+    struct cmd_each filters; /* --include and --exclude: whose calls */
     const char *output;
     bool force, quiet;
     double seconds;

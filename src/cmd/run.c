@@ -263,6 +263,7 @@ int cmd_run(int argc, char **argv)
         {"no-c-calls", 0, CMD_FLAG, &c->no_c_calls, NULL},
         {"lines", 0, CMD_FLAG, &c->lines, NULL},
         {"memory", 0, CMD_OPT_TEXT, &c->memory, NULL},
+        {"memory-events", 0, CMD_FLAG, &c->memory_events, NULL},
         {"function", 0, CMD_TEXT, &c->function, NULL},
         {"match", 0, CMD_TEXT, &c->match, NULL},
         {"no-profile", 0, CMD_FLAG, &r.no_profile, NULL},

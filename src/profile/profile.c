@@ -542,12 +542,64 @@ int profile_each_memory(const struct profile *p, const struct profile_memory_vis
     return format_reader_visit(p->reader, &all, &pass, ret_damaged);
 }
 
-bool profile_has_memory(const struct profile *p)
+static bool has_chunk(const struct profile *p, enum format_chunk_kind kind)
 {
     for (size_t i = 0; i < format_reader_chunk_count(p->reader); i++)
-        if (format_reader_chunk(p->reader, i)->kind == FORMAT_CHUNK_ALLOCATIONS)
+        if (format_reader_chunk(p->reader, i)->kind == kind)
             return true;
     return false;
+}
+
+bool profile_has_memory(const struct profile *p)
+{
+    return has_chunk(p, FORMAT_CHUNK_ALLOCATIONS);
+}
+
+bool profile_has_memory_events(const struct profile *p)
+{
+    return has_chunk(p, FORMAT_CHUNK_MEMORY_EVENTS);
+}
+
+struct memory_event_pass {
+    const struct profile *profile;
+    int (*fn)(void *ctx, const struct record_memory_events *block,
+              const struct record_memory_event *events, size_t n);
+    void *ctx;
+    struct record_memory_site *sites; /* of this block, made good */
+    const struct record_memory_site *from;
+    size_t room;
+};
+
+static int on_memory_events(void *ctx, const struct record_memory_events *block,
+                            const struct record_memory_event *events, size_t n)
+{
+    struct memory_event_pass *pass = ctx;
+    if (pass->room < block->site_count) {
+        free(pass->sites);
+        pass->sites = malloc(block->site_count * sizeof *pass->sites);
+        pass->room = pass->sites ? block->site_count : 0;
+        if (!pass->sites)
+            return E_NOMEM;
+    }
+    for (size_t i = 0; i < block->site_count; i++)
+        pass->sites[i] = (struct record_memory_site){
+            mend_thread(pass->profile, block->sites[i].thread),
+            mend_stack(pass->profile, block->sites[i].stack), block->sites[i].allocator};
+    struct record_memory_events mended = *block;
+    mended.sites = pass->sites;
+    return pass->fn(pass->ctx, &mended, events, n);
+}
+
+int profile_each_memory_event(const struct profile *p,
+                              int (*fn)(void *ctx, const struct record_memory_events *block,
+                                        const struct record_memory_event *events, size_t n),
+                              void *ctx, uint32_t *ret_damaged)
+{
+    static const struct format_visitor visitor = {.memory_events = on_memory_events};
+    struct memory_event_pass pass = {.profile = p, .fn = fn, .ctx = ctx};
+    int r = format_reader_visit(p->reader, &visitor, &pass, ret_damaged);
+    free(pass.sites);
+    return r;
 }
 
 /* --- exact lines --- */

@@ -37,6 +37,7 @@ struct drain {
     _Atomic bool stop;
     _Atomic uint64_t cpu_ns;
     _Atomic size_t held_bytes;          /* finished blocks that wait to be carried into the file */
+    _Atomic size_t memory_bytes;        /* the same of memory's */
     const struct events_options *trace; /* borrowed; NULL: no timeline */
     uint64_t origin_ns;
     uint64_t blocks_ns; /* when open blocks were ended last; the recorder's */
@@ -123,7 +124,8 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
     uint64_t taken = 0;
     atomic_store_explicit(&d->session->shared->beat_ns, clock_mono_ns(), memory_order_relaxed);
     /* the recorder, or the disk, is behind: rings fill, and their threads wait */
-    if (atomic_load(&d->held_bytes) > MAX_HELD_BYTES && !atomic_load(&d->stop))
+    if (atomic_load(&d->held_bytes) + atomic_load(&d->memory_bytes) > MAX_HELD_BYTES &&
+        !atomic_load(&d->stop))
         return 0;
     struct session_clock clock = session_clock_now(d->session);
     for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++) {
@@ -137,6 +139,7 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
     if (d->heaps) {
         pthread_mutex_lock(&d->lock);
         taken += heaps_turn(d->heaps, deaths, atomic_load(&d->stop));
+        atomic_store(&d->memory_bytes, heaps_held_bytes(d->heaps));
         pthread_mutex_unlock(&d->lock);
     }
     return taken;
@@ -204,7 +207,9 @@ void drain_stop(struct drain *d)
 
 bool drain_wants_flush(const struct drain *d)
 {
-    return atomic_load_explicit(&d->held_bytes, memory_order_relaxed) > WANTS_BYTES;
+    return atomic_load_explicit(&d->held_bytes, memory_order_relaxed) +
+               atomic_load_explicit(&d->memory_bytes, memory_order_relaxed) >
+           WANTS_BYTES;
 }
 
 uint64_t drain_cpu_ns(const struct drain *d)
@@ -677,8 +682,10 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
     d->done.len = kept;
     if (d->window.length_ns)
         tend_window(&c);
-    if (d->heaps)
+    if (d->heaps) {
         heaps_carry(d->heaps, shared, procs, c.ns_per_tick, c.last);
+        atomic_store(&d->memory_bytes, heaps_held_bytes(d->heaps));
+    }
     pthread_mutex_unlock(&d->lock);
     for (size_t i = 0; c.last && i < d->calibrated.len; i++)
         tell_calibration(&c, &d->calibrated.data[i]); /* by all that is known now */

@@ -11,13 +11,18 @@ enum {
     FIRST_LARGE = 1 << 6,
 };
 
-int heap_init(struct heap *h, uint32_t interval)
+int heap_init(struct heap *h, uint32_t interval, bool log)
 {
     *h = (struct heap){.interval = interval};
     h->blocks.key = calloc(FIRST_BLOCKS, sizeof *h->blocks.key);
     h->blocks.site = calloc(FIRST_BLOCKS, sizeof *h->blocks.site);
     h->blocks.mask = FIRST_BLOCKS - 1;
-    if (!h->blocks.key || !h->blocks.site || !vec_push(&h->nodes)) {
+    if (log) {
+        h->log = calloc(1, sizeof *h->log);
+        h->blocks.slot = calloc(FIRST_BLOCKS, sizeof *h->blocks.slot);
+    }
+    if (!h->blocks.key || !h->blocks.site || !vec_push(&h->nodes) ||
+        (log && (!h->log || !h->blocks.slot))) {
         heap_release(h);
         return E_NOMEM;
     }
@@ -30,10 +35,16 @@ void heap_release(struct heap *h)
     vec_release(&h->sites);
     vec_release(&h->large);
     vec_release(&h->ranges);
+    vec_release(&h->pieces);
+    vec_release(&h->free_wholes);
     idxmap_release(&h->node_map);
     idxmap_release(&h->site_map);
     free(h->blocks.key);
     free(h->blocks.site);
+    free(h->blocks.slot);
+    if (h->log)
+        memlog_release(h->log);
+    free(h->log);
     *h = (struct heap){0};
 }
 
@@ -114,9 +125,12 @@ static bool grow_blocks(struct heap_blocks *b)
     struct heap_blocks bigger = {.mask = b->mask * 2 + 1, .used = b->used};
     bigger.key = calloc(bigger.mask + 1, sizeof *bigger.key);
     bigger.site = malloc((bigger.mask + 1) * sizeof *bigger.site);
-    if (!bigger.key || !bigger.site) {
+    if (b->slot)
+        bigger.slot = malloc((bigger.mask + 1) * sizeof *bigger.slot);
+    if (!bigger.key || !bigger.site || (b->slot && !bigger.slot)) {
         free(bigger.key);
         free(bigger.site);
+        free(bigger.slot);
         return false;
     }
     for (size_t i = 0; i <= b->mask; i++) {
@@ -127,9 +141,12 @@ static bool grow_blocks(struct heap_blocks *b)
             at = (at + 1) & bigger.mask;
         bigger.key[at] = b->key[i];
         bigger.site[at] = b->site[i];
+        if (b->slot)
+            bigger.slot[at] = b->slot[i];
     }
     free(b->key);
     free(b->site);
+    free(b->slot);
     *b = bigger;
     return true;
 }
@@ -146,6 +163,8 @@ static void take_out(struct heap_blocks *b, size_t hole)
         if (((i - home) & b->mask) >= ((i - hole) & b->mask)) {
             b->key[hole] = b->key[i];
             b->site[hole] = b->site[i];
+            if (b->slot)
+                b->slot[hole] = b->slot[i];
             hole = i;
         }
     }
@@ -306,6 +325,8 @@ static bool put_block(struct heap *h, uint32_t site, uint64_t address, uint64_t 
     size_t at = find_block(b, address);
     b->key[at] = (address >> 3) << SIZE_BITS | (size < LARGE ? size : LARGE);
     b->site[at] = site;
+    if (b->slot)
+        b->slot[at] = memlog_allocate(h->log, site, size, h->log_ns);
     b->used++;
     return true;
 }
@@ -323,6 +344,8 @@ void heap_free(struct heap *h, uint64_t address, bool brief, struct heap_undo *r
     if (size == LARGE)
         size = take_large(h, address >> 3);
     uint32_t site = b->site[at];
+    if (b->slot)
+        memlog_free(h->log, b->slot[at], h->log_ns);
     take_out(b, at);
     subtract(h, site, size, true, brief, false);
     *ret = (struct heap_undo){address, size, site, brief};
@@ -389,40 +412,85 @@ static struct heap_range *insert_range(struct heap *h, size_t at, struct heap_ra
     return place;
 }
 
+/* A part of a range goes; it is still in the list. The last piece of a mapping that goes is the end of it. */
+static void cut(struct heap *h, const struct heap_range *r, uint64_t size)
+{
+    bool all = size == r->end - r->start && h->pieces.data[r->whole] == 1;
+    subtract(h, r->site, size, all, false, true);
+    if (h->log)
+        memlog_shrink(h->log, r->slot, size, all, h->log_ns);
+}
+
+/* A number for a mapping, which may come to be in several pieces. */
+static bool new_whole(struct heap *h, uint32_t *ret)
+{
+    if (h->free_wholes.len) {
+        *ret = h->free_wholes.data[--h->free_wholes.len];
+        return true;
+    }
+    *ret = (uint32_t)h->pieces.len;
+    return vec_push(&h->pieces) != NULL;
+}
+
+static void drop_piece(struct heap *h, uint32_t whole)
+{
+    uint32_t *place = --h->pieces.data[whole] == 0 ? vec_push(&h->free_wholes) : NULL;
+    if (place)
+        *place = whole;
+}
+
+static void remove_range(struct heap *h, size_t at)
+{
+    drop_piece(h, h->ranges.data[at].whole);
+    memmove(h->ranges.data + at, h->ranges.data + at + 1,
+            (h->ranges.len - 1 - at) * sizeof *h->ranges.data);
+    h->ranges.len--;
+}
+
 void heap_unmap(struct heap *h, uint64_t address, uint64_t size)
 {
     uint64_t end = address + size;
-    size_t first = find_range(h, address), i = first;
+    size_t i = find_range(h, address);
     if (size == 0 || end < address)
         return;
-    if (i < h->ranges.len && h->ranges.data[i].start < address) { /* its beginning stays */
+    while (i < h->ranges.len && h->ranges.data[i].start < end) {
         struct heap_range *r = &h->ranges.data[i];
-        struct heap_range rest = {end, r->end, r->site};
-        subtract(h, r->site, min_u64(end, r->end) - address, false, false, true);
-        r->end = address;
-        i = ++first;
-        if (rest.start < rest.end) { /* and so does its end */
-            insert_range(h, i, rest);
+        uint64_t first = max_u64(address, r->start), last = min_u64(end, r->end);
+        cut(h, r, last - first);
+        if (first > r->start && last < r->end) { /* both ends stay */
+            struct heap_range rest = *r;
+            rest.start = last;
+            r->end = first;
+            if (insert_range(h, i + 1, rest))
+                h->pieces.data[rest.whole]++;
             return;
         }
+        if (first > r->start)
+            r->end = first;
+        else if (last < r->end)
+            r->start = last;
+        else {
+            remove_range(h, i);
+            continue;
+        }
+        i++;
     }
-    for (; i < h->ranges.len && h->ranges.data[i].end <= end; i++)
-        subtract(h, h->ranges.data[i].site, h->ranges.data[i].end - h->ranges.data[i].start, true,
-                 false, true);
-    if (i < h->ranges.len && h->ranges.data[i].start < end) { /* the end of the last one stays */
-        subtract(h, h->ranges.data[i].site, end - h->ranges.data[i].start, false, false, true);
-        h->ranges.data[i].start = end;
-    }
-    memmove(h->ranges.data + first, h->ranges.data + i,
-            (h->ranges.len - i) * sizeof *h->ranges.data);
-    h->ranges.len -= i - first;
 }
 
 void heap_map(struct heap *h, uint32_t site, uint64_t address, uint64_t size, uint64_t tick)
 {
-    if (size == 0 || address + size < address)
+    struct heap_range range = {.start = address, .end = address + size, .site = site};
+    if (size == 0 || range.end < address)
         return;
     heap_unmap(h, address, size);
-    if (insert_range(h, find_range(h, address), (struct heap_range){address, address + size, site}))
-        add(h, site, size, tick, true);
+    struct heap_range *r =
+        new_whole(h, &range.whole) ? insert_range(h, find_range(h, address), range) : NULL;
+    if (!r) {
+        h->failed = true;
+        return;
+    }
+    h->pieces.data[r->whole] = 1;
+    if (h->log)
+        r->slot = memlog_allocate(h->log, site, size, h->log_ns);
+    add(h, site, size, tick, true);
 }

@@ -12,6 +12,7 @@
 #include "base/idxmap.h"
 #include "base/vec.h"
 #include "format/record.h"
+#include "record/memlog.h"
 
 #include <stdbool.h>
 
@@ -55,11 +56,14 @@ struct heap_site {
 struct heap_range { /* pages */
     uint64_t start, end;
     uint32_t site;
+    uint32_t slot;  /* in the log */
+    uint32_t whole; /* which mapping it is a piece of */
 };
 
 struct heap_blocks {
     uint64_t *key; /* address / 8 above, size below; 0: free */
     uint32_t *site;
+    uint32_t *slot; /* in the log; NULL: there is none */
     size_t mask, used;
 };
 
@@ -76,14 +80,18 @@ struct heap {
     VEC(struct heap_large) large; /* an open table of its own */
     size_t large_used;
     VEC(struct heap_range) ranges; /* by address */
+    VEC(uint32_t) pieces;          /* of each mapping: a part of it may have gone */
+    VEC(uint32_t) free_wholes;     /* numbers of mappings that are free again */
     uint64_t live_bytes, live_count;
     uint64_t object_bytes; /* of live_bytes, in Python's own allocators */
     uint64_t peak_bytes, peak_tick, peak_number;
     uint64_t bins[RECORD_ALLOCATOR_COUNT][HEAP_BINS][2]; /* count, bytes since the last snapshot */
-    uint32_t interval; /* of sampling, in bytes; 0: everything is told */
-    uint64_t unknown;  /* releases of what was never seen */
-    uint64_t missed;   /* blocks whose release was not seen: their address is somebody else's */
-    bool failed;       /* out of memory: what follows is not counted */
+    struct memlog *log; /* every event is kept; NULL: they are not. Owned */
+    uint64_t log_ns;    /* what time it is, for the log */
+    uint32_t interval;  /* of sampling, in bytes; 0: everything is told */
+    uint64_t unknown;   /* releases of what was never seen */
+    uint64_t missed;    /* blocks whose release was not seen: their address is somebody else's */
+    bool failed;        /* out of memory: what follows is not counted */
 };
 
 /* A release, to be undone. */
@@ -93,7 +101,7 @@ struct heap_undo {
     bool brief;
 };
 
-int heap_init(struct heap *h, uint32_t interval);
+int heap_init(struct heap *h, uint32_t interval, bool log);
 void heap_release(struct heap *h);
 
 /* The child of a node, made if need be. */

@@ -87,7 +87,8 @@ static struct heaps_process *process_of(struct heaps *h, uint32_t pid, uint64_t 
     struct heaps_process **place = vec_push(&h->processes);
     struct heaps_process *p = place ? calloc(1, sizeof *p) : NULL;
     bool sampled = h->session->shared->instruments & RING_SAMPLED;
-    if (!p || heap_init(&p->heap, sampled ? h->session->shared->memory_interval : 0) < 0) {
+    if (!p || heap_init(&p->heap, sampled ? h->session->shared->memory_interval : 0,
+                        h->session->keeps_memory_events) < 0) {
         h->processes.len -= place != NULL;
         free(p);
         return NULL;
@@ -301,6 +302,8 @@ static void take_record(struct heaps *h, struct heaps_process *p, struct heaps_f
     uint64_t word = word_at(f, f->tail), second = word_at(f, f->tail + 1);
     struct heap *heap = &p->heap;
     f->tick = f->next_tick;
+    if (heap->log)
+        heap->log_ns = ns_of(h, clock, f->tick);
     f->records++;
     f->tail += 2;
     uint64_t address = ringmem_block_address(word), size = ringmem_block_size(word, second);
@@ -527,12 +530,23 @@ static uint64_t turn(struct heaps *h, struct heaps_process *p, bool deaths, bool
         horizon = UINT64_MAX;
     uint64_t taken = take_process(h, p, &clock, horizon);
     if (!close_rings(h, p, dead) && dead && taken == 0) {
+        if (p->heap.log)
+            memlog_finish_block(p->heap.log);
         heaps_snapshot(h, p, RECORD_MEMORY_LAST, now - h->origin_ns);
         p->ended = true;
     } else if (!dead) {
         keep_time(h, p);
     }
     return taken;
+}
+
+size_t heaps_held_bytes(const struct heaps *h)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < h->processes.len; i++)
+        if (h->processes.data[i]->heap.log)
+            bytes += h->processes.data[i]->heap.log->done_bytes;
+    return bytes;
 }
 
 uint64_t heaps_turn(struct heaps *h, bool deaths, bool last)

@@ -108,6 +108,9 @@ void heaps_meet(struct heaps *h, uint32_t slot, struct ring_header *ring);
 /* Decodes what there is, some of it at a time. `last`: no more will come. Returns the words that were taken. */
 uint64_t heaps_turn(struct heaps *h, bool deaths, bool last);
 
+/* Finished blocks of events that wait to be carried into the file. */
+size_t heaps_held_bytes(const struct heaps *h);
+
 /* Takes a checkpoint of a process, for the carrier to write. */
 void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, uint64_t now_ns);
 

@@ -6,6 +6,8 @@
 #include "record/procs.h"
 #include "record/target.h"
 
+enum { MAX_BACKLOG = 16 << 20 }; /* bytes: past that, blocks wait here and not in the writer */
+
 struct carry {
     struct heaps *h;
     struct target_shared *shared;
@@ -185,6 +187,42 @@ static bool carry_snapshot(struct carry *c, struct heaps_snapshot *s)
     return true;
 }
 
+/* False: a name is still to come. */
+static bool carry_block(struct carry *c, const struct memlog_done *d)
+{
+    struct record_site *sites = calloc((size_t)d->site_count + 1, sizeof *sites);
+    bool good = sites != NULL;
+    for (uint32_t i = 0; i < d->site_count && good; i++) {
+        uint32_t group = group_of(c, d->sites[i]);
+        if (group == UINT32_MAX) {
+            good = c->last;
+            continue;
+        }
+        const struct heaps_group *g = &c->p->groups.data[group];
+        sites[i] =
+            (struct record_site){.thread = g->thread, .stack = g->stack, .allocator = g->allocator};
+    }
+    if (good)
+        format_writer_memory_events(c->shared->writer, c->p->process, sites, d->site_count,
+                                    &d->block);
+    free(sites);
+    return good;
+}
+
+static void carry_log(struct carry *c)
+{
+    struct memlog *l = c->p->heap.log;
+    size_t n = 0;
+    while (n < l->done.len && (c->last || format_writer_backlog(c->shared->writer) < MAX_BACKLOG) &&
+           carry_block(c, &l->done.data[n])) {
+        l->done_bytes -= memlog_done_bytes(&l->done.data[n]);
+        memlog_done_release(&l->done.data[n++]);
+    }
+    if (n)
+        memmove(l->done.data, l->done.data + n, (l->done.len - n) * sizeof *l->done.data);
+    l->done.len -= n;
+}
+
 static void carry_points(struct carry *c)
 {
     struct heaps_process *p = c->p;
@@ -223,6 +261,8 @@ static void carry_process(struct carry *c, double ns_per_tick)
     if (!p->feeds.len)
         return;
     p->process = p->feeds.data[0]->owner.process;
+    if (p->heap.log)
+        carry_log(c);
     size_t n = 0;
     while (n < p->snapshots.len && carry_snapshot(c, &p->snapshots.data[n])) {
         free(p->snapshots.data[n].sizes);

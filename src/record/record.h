@@ -25,6 +25,7 @@ struct record_options {
     uint64_t min_ns;       /* the timeline leaves out calls shorter than this, */
     uint32_t max_depth;    /* and those that are deeper; 0: none */
     uint64_t last_ns;      /* and all but so much before the end; 0: nothing */
+    bool memory_events;    /* of memory every event is kept, not only sums */
     bool sample;           /* take stacks from outside, `hz` times a second */
     double hz;
     double seconds;       /* stop recording after this; 0: to the end */

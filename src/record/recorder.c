@@ -211,6 +211,7 @@ static int begin(struct recorder *r, const struct record_options *o, const char 
     __builtin_memcpy(wo.run_id, o->run_id, sizeof wo.run_id);
     /* what may fail first, before a file is made */
     int rc = o->instruments ? session_new(o->instruments, o->selection, &r->session) : 0;
+    r->session.keeps_memory_events = o->memory_events;
     if (rc == 0)
         rc = format_writer_open(o->path, &wo, &r->writer);
     if (rc < 0)

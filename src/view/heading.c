@@ -142,6 +142,7 @@ void view_heading_print(struct view_emit *e, const struct analysis_weights *w, d
     view_heading_run(e, w->profile);
     if (w->memory) {
         view_heading_memory(e, w);
+        view_emit_line(e, "%s", "");
         return;
     }
     const char *import = profile_meta_value(w->profile, "import");

@@ -73,7 +73,6 @@ void view_heading_memory(struct view_emit *e, const struct analysis_weights *w)
                                        : "estimated from a sample of the allocations%.0s",
                        view_units_bytes(error).text);
     }
-    view_emit_line(e, "%s", "");
 }
 
 static void real_or_null(struct json *j, const char *key, double value, bool known)

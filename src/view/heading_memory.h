@@ -5,7 +5,7 @@
 #include "analysis/weights.h"
 #include "view/emit.h"
 
-/* How much, in how many blocks, of which moment, and how sure; and an empty line. */
+/* How much, in how many blocks, of which moment, and how sure. */
 void view_heading_memory(struct view_emit *e, const struct analysis_weights *w);
 
 /* The same in an open object: `memory`. */

@@ -1,0 +1,173 @@
+"""What `run --memory` costs, on every CPython: programs that do little but allocate, and jobs of libraries from PyPI.
+
+Whole commands with their file on disk, in turns (exact.py says how): bare, ours in its three modes, memray in three,
+tracemalloc with 1 and 25 frames, scalene. The musts are geometric means over the jobs, by the worse of whole command
+and work alone; and what ours adds of what a peer adds, summed over jobs and over allocators as parts of the bare time,
+so that no program counts more for being long.
+
+3 % for sampling is less than turns of whole commands can tell. There the program does its work in many small parts and
+takes the CPU time of each; what counts is the part at the lower decile, over all runs: others on the machine only ever
+make a part dearer, and never all of them. Another bare command in the same turns is the control.
+"""
+import math
+
+import exact
+from common import Failed, info, median, table
+from exact import Contestant, Turns
+
+OURS = {"heap": ["--memory=heap"], "objects": ["--memory=objects"], "sampled": ["--memory=sampled"]}
+LIMITS, GOALS = {"heap": 1.15, "objects": 1.6}, {"heap": 1.05, "objects": 1.3}
+OF_PEERS = [("heap", "memray", 1 / 4), ("objects", "memray objects", 1 / 3), ("objects", "tracemalloc 25", 1 / 10)]
+SAMPLED, DECILE = 1.03, 10  # parts out of a hundred
+PEERS = ["memray", "memray objects", "memray aggregate", "tracemalloc 1", "tracemalloc 25", "scalene"]
+LABELS = [*OURS, *PEERS]
+GROUPS = {"jobs": exact.JOBS, "allocators": exact.ALLOCATORS}
+CLOCKS = {"whole": "slowdown", "inside": "inside", "cpu": "cpu"}
+
+# Rounds of a job that make a part of some 20 ms
+PARTS = {"pandas": 1, "template": 10, "sql": 1, "json": 1, "parser": 1}
+
+
+def rounds_of(bench, label):
+    """Those that judge take part in all turns, but for the slowest: a tenth of thirty times the bare time needs no precision."""
+    if label in ("memray", "memray objects"):
+        return None
+    return bench.scale(1, 3)
+
+
+def complete(done, out):
+    """A recording must have seen allocations, and all of them."""
+    stats = info(out)
+    if not stats["allocations"] or stats["events_lost"]:
+        raise Failed("a recording with %(allocations)d allocations, %(events_lost)d lost" % stats)
+
+
+def compare(bench, place, group, program):
+    script, modules = exact.script_of(bench, program, programs=GROUPS[group])
+    contestants = [exact.bare(place, script)]
+    contestants += [Contestant(label, lambda out, o=options: place.ours(*o)(script, out), ".pyro", after=complete)
+                    for label, options in OURS.items()]
+    for c in exact.peer_contestants(place, script, modules, exact="memory"):
+        c.rounds = rounds_of(bench, c.label)
+        contestants.append(c)
+    turns = Turns(bench, contestants, place.environment()).run(bench.scale(3, 11))
+    return {"python": place.python.name, "group": group, "program": program, "contestants": turns.figures()}
+
+
+def slowdowns(rows, group, label, clock):
+    return [row["contestants"][label][CLOCKS[clock]] for row in rows if row["group"] == group and label in row["contestants"]]
+
+
+def geomean(values):
+    values = list(values)
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+def added_of(rows, group, label, peer, clock):
+    """What one adds of what another adds, as parts of the bare time, over all programs of the group."""
+    theirs = sum(slowdowns(rows, group, peer, clock)) - len(slowdowns(rows, group, peer, clock))
+    ours = sum(slowdowns(rows, group, label, clock)) - len(slowdowns(rows, group, label, clock))
+    return ours / theirs if theirs > 0 else None
+
+
+def judge(bench, python, rows):
+    """`rows` are those of one CPython."""
+    for label, limit in LIMITS.items():
+        means = {clock: geomean(slowdowns(rows, "jobs", label, clock)) for clock in CLOCKS}
+        worse = max(means["whole"], means["inside"])
+        bench.at_most("memory", "%s %s, geometric mean over the jobs" % (python.name, label), worse, limit,
+                      "whole %.3f, %s, goal %g %s; over the allocators %.2f" % (
+                          means["whole"], exact.other_clocks(means["inside"], means["cpu"]), GOALS[label],
+                          "met" if worse <= GOALS[label] else "not met", geomean(slowdowns(rows, "allocators", label, "whole"))))
+    for label, peer, limit in OF_PEERS:
+        for group in GROUPS:
+            shares = {clock: added_of(rows, group, label, peer, clock) for clock in CLOCKS}
+            if None in shares.values():  # the peer is not here, or added nothing
+                continue
+            bench.at_most("memory", "%s %s, %s, added of %s's" % (python.name, label, group, peer),
+                          max(shares["whole"], shares["inside"]), limit,
+                          "whole %.3f, %s" % (shares["whole"], exact.other_clocks(shares["inside"], shares["cpu"])))
+
+
+def show(rows, clock, title):
+    def cell(values):
+        return "%.2f" % geomean(values) if values else ""
+
+    lines = []
+    for python in dict.fromkeys(row["python"] for row in rows):
+        for group in GROUPS:
+            here = [row for row in rows if row["python"] == python and row["group"] == group]
+            for row in here:
+                lines.append(["%s %s" % (python, row["program"]), "%.3f" % row["contestants"]["bare"]["seconds"]]
+                             + [cell(slowdowns([row], group, label, clock)) for label in LABELS])
+            lines.append(["%s, all %s" % (python, group), ""] + [cell(slowdowns(here, group, label, clock)) for label in LABELS])
+    table(title, ["CPython, program", "bare s", *LABELS], lines)
+
+
+def parts_of(text):
+    line = next((t for t in text.splitlines() if t.startswith("CPU ")), None)
+    if not line:
+        raise Failed("the program did not say what its parts took: %.200s" % text)
+    return [float(word) for word in line.split()[1:]]
+
+
+def low(values):
+    """The value that a tenth of them are below."""
+    return sorted(values)[len(values) * DECILE // 100]
+
+
+def sampled(bench, place, program):
+    count = bench.scale(10, 40)
+    script = [exact.script_of(bench, program, programs=exact.JOBS)[0][0], str(PARTS[program]), str(count)]
+    parts = {}
+
+    def collect(label):
+        def after(done, out):
+            parts.setdefault(label, []).extend(parts_of(done.stdout)[1:])  # the first warms up
+            if label == "sampled":
+                complete(done, out)
+        return after
+
+    bare = exact.bare(place, script)
+    contestants = [bare, Contestant("control", bare.command),
+                   Contestant("sampled", lambda out: place.ours(*OURS["sampled"])(script, out), ".pyro")]
+    for c in contestants:
+        c.after = collect(c.label)
+    turns = Turns(bench, contestants, place.environment()).run(bench.scale(5, 31))
+    return {"python": place.python.name, "program": program, "part_ms": 1e3 * median(parts["bare"]),
+            "sampled": low(parts["sampled"]) / low(parts["bare"]), "control": low(parts["control"]) / low(parts["bare"]),
+            "whole_cpu": turns.slowdown("sampled", "cpu"), "whole_cpu_control": turns.slowdown("control", "cpu"),
+            "whole": turns.slowdown("sampled"), "whole_control": turns.slowdown("control")}
+
+
+FIGURES = ["sampled", "control", "whole_cpu", "whole_cpu_control", "whole", "whole_control"]
+
+
+def sampling(bench, place):
+    rows = [sampled(bench, place, program) for program in exact.JOBS]
+    means = {figure: geomean(row[figure] for row in rows) for figure in FIGURES}
+    noisy = " (too noisy to tell)" if abs(means["control"] - 1) > SAMPLED - 1 else ""
+    bench.at_most("memory", "%s sampled, geometric mean over the jobs" % place.python.name, means["sampled"], SAMPLED,
+                  "control %.3f%s; whole commands by CPU time %.3f, control %.3f" % (
+                      means["control"], noisy, means["whole_cpu"], means["whole_cpu_control"]))
+    table("%s, sampled: CPU time of parts of the work, and whole commands, over bare ones" % place.python.name,
+          ["program", "part ms", "sampled", "control", "whole CPU", "control", "whole", "control"],
+          [[row["program"], "%.1f" % row["part_ms"], *["%.3f" % row[figure] for figure in FIGURES]] for row in rows]
+          + [["geometric mean", "", *["%.3f" % means[figure] for figure in FIGURES]]])
+    return {"rows": rows, "means": means}
+
+
+def measure(bench):
+    rows, versions, exactly = [], {}, {}
+    pythons = exact.pythons(bench, "3.12")
+    for python in pythons:
+        place = exact.place(bench, python).install_jobs()
+        versions[python.name] = place.versions
+        found = [compare(bench, place, group, program) for group, programs in GROUPS.items() for program in programs]
+        rows += found
+        judge(bench, python, found)
+    show(rows, "whole", "memory: time of the whole command over the bare one's (medians of turns; last lines are geometric means)")
+    show(rows, "cpu", "memory: the same by CPU time, of all processes")
+    for python in {pythons[0].name: pythons[0], bench.python.name: bench.python, pythons[-1].name: pythons[-1]}.values():
+        exactly[python.name] = sampling(bench, exact.place(bench, python).install_jobs())
+    return {"rows": rows, "versions": versions, "sampled": exactly}
