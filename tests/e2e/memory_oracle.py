@@ -34,10 +34,10 @@ def build(folder):
 
     def compile(compiler, source, target):
         subprocess.run([compiler, *flags, os.path.join(FOLDER, source), "-o", os.path.join(folder, target)], check=True)
-    compile("cc", "truth.c", "truth.so")
+    compile("cc", "truth.c", "libtruth.so")  # not truth.so: Python would import it instead of truth.py
     compile("cc", "truthmodule.c", "truthmodule.abi3.so")
     compile("cc", "own_malloc.c", "own_malloc.so")
-    env = dict(os.environ, TRUTH_LIBRARY=os.path.join(folder, "truth.so"), TRUTH_OWN=os.path.join(folder, "own_malloc.so"),
+    env = dict(os.environ, TRUTH_LIBRARY=os.path.join(folder, "libtruth.so"), TRUTH_OWN=os.path.join(folder, "own_malloc.so"),
                PYTHONPATH="%s:%s" % (folder, FOLDER), PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0")
     if shutil.which("c++"):
         compile("c++", "cplusplus.cc", "cplusplus.so")
