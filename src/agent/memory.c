@@ -34,6 +34,7 @@ void memory_start(void)
         return;
     }
     memory_stack_init();
+    memory_watch_code();
     guest_thread_ends = close_thread;
     memory_switch = (_Atomic uint8_t *)page;
     atomic_store(memory_switch, 1);

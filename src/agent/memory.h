@@ -98,7 +98,10 @@ void memory_stack_init(void);
 /* A code object dies: its address will mean another. */
 void memory_forget_code(uintptr_t code);
 
-/* Python's allocators are watched from now on, and its code objects' deaths. With the GIL. */
+/* The deaths of code objects are told to memory_forget_code() from now on. */
+void memory_watch_code(void);
+
+/* Python's allocators are watched from now on. With the GIL. */
 void memory_watch_python(void);
 
 /* --- sampling --- */

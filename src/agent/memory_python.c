@@ -142,7 +142,9 @@ static void code_dies(py_object *code)
     dealloc_code(code);
 }
 
-static void watch_code(void)
+/* From the very beginning: code that runs while the interpreter starts dies early. The type is static, and has been
+ * there since the program was loaded. */
+void memory_watch_code(void)
 {
     enum { TP_DEALLOC = 48 };
     char *place = (char *)py.code_type + TP_DEALLOC;
@@ -153,7 +155,6 @@ static void watch_code(void)
 
 void memory_watch_python(void)
 {
-    watch_code();
     if (!(guest.instruments & (RING_OBJECTS | RING_SAMPLED)))
         return;
     bool own = has_small_blocks_of_its_own(), sampled = guest.instruments & RING_SAMPLED;
