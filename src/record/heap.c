@@ -57,8 +57,8 @@ uint32_t heap_child(struct heap *h, uint32_t parent, uint32_t code, int32_t offs
         return last;
     if (h->nodes.data[parent].code == HEAP_BEYOND)
         return parent;
-    if (h->nodes.len >= HEAP_MAX_NODES && code != HEAP_BEYOND)
-        return heap_child(h, parent, HEAP_BEYOND, 0);
+    if (code == HEAP_BEYOND) /* there is one of a parent, whatever moves in it */
+        offset = 0;
     uint64_t key = ((uint64_t)parent << 32 | code) * 0x9e3779b97f4a7c15ull ^ (uint32_t)offset;
     uint32_t hash = hash_u64(key), at;
     IDXMAP_FIND(&h->node_map, hash, i,
@@ -66,6 +66,8 @@ uint32_t heap_child(struct heap *h, uint32_t parent, uint32_t code, int32_t offs
                     h->nodes.data[i].offset == offset,
                 at);
     if (at == IDXMAP_NONE) {
+        if (h->nodes.len >= HEAP_MAX_NODES && code != HEAP_BEYOND)
+            return heap_child(h, parent, HEAP_BEYOND, 0);
         at = (uint32_t)h->nodes.len;
         struct heap_node *n = vec_push(&h->nodes);
         if (!n || idxmap_insert(&h->node_map, hash, at) < 0) {
