@@ -76,7 +76,7 @@ class Place:
         for peer in [p for p in self.bench.peers if p.exact]:
             try:
                 if peer.package and peer.package not in self.missing:
-                    self.pip(self.packages, peer.package, peer.package, peer.pure)
+                    self.pip(self.packages, peer.package + peer.least, peer.package, peer.pure)
             except Failed as e:
                 self.missing[peer.package] = str(e)
             if peer.package not in self.missing:

@@ -12,7 +12,7 @@ make a part dearer, and never all of them. Another bare command in the same turn
 import math
 
 import exact
-from common import Failed, info, median, table
+from common import Failed, median, table
 from exact import Contestant, Turns
 
 OURS = {"heap": ["--memory=heap"], "objects": ["--memory=objects"], "sampled": ["--memory=sampled"]}
@@ -35,17 +35,10 @@ def rounds_of(bench, label):
     return bench.scale(1, 3)
 
 
-def complete(done, out):
-    """A recording must have seen allocations, and all of them."""
-    stats = info(out)
-    if not stats["allocations"] or stats["events_lost"]:
-        raise Failed("a recording with %(allocations)d allocations, %(events_lost)d lost" % stats)
-
-
 def compare(bench, place, group, program):
     script, modules = exact.script_of(bench, program, programs=GROUPS[group])
     contestants = [exact.bare(place, script)]
-    contestants += [Contestant(label, lambda out, o=options: place.ours(*o)(script, out), ".pyro", after=complete)
+    contestants += [Contestant(label, lambda out, o=options: place.ours(*o)(script, out), ".pyro", after=lambda done, out: exact.counted(out))
                     for label, options in OURS.items()]
     for c in exact.peer_contestants(place, script, modules, exact="memory"):
         c.rounds = rounds_of(bench, c.label)
@@ -125,7 +118,7 @@ def sampled(bench, place, program):
         def after(done, out):
             parts.setdefault(label, []).extend(parts_of(done.stdout)[1:])  # the first warms up
             if label == "sampled":
-                complete(done, out)
+                exact.counted(out)
         return after
 
     bare = exact.bare(place, script)
