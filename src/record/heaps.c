@@ -337,7 +337,7 @@ static void take_record(struct heaps *h, struct heaps_process *p, struct heaps_f
     }
     case RINGMEM_UNDO:
         f->tail--;
-        heap_undo(heap, &f->undo);
+        heap_undo(heap, &f->undo, f->tick);
         break;
     default: /* a mark: find_record() stops at nothing else */
         if (is_wanted_mark(p))
