@@ -28,6 +28,11 @@ static void close_thread(void);
 void memory_start(void)
 {
     enum { PAGE = 4096 };
+    if (memory_switch != &nowhere) { /* not for the first time */
+        memory_forget_codes();
+        atomic_store(memory_switch, 1);
+        return;
+    }
     uint8_t *page = guest_map(PAGE, -1, 0);
     if (!page || syscall(SYS_madvise, page, (size_t)PAGE, (long)MADV_WIPEONFORK) != 0) {
         atomic_fetch_add(&guest.session->refused, 1);
@@ -40,6 +45,14 @@ void memory_start(void)
     atomic_store(memory_switch, 1);
 }
 
+void memory_stop(void)
+{
+    atomic_store(memory_switch, 0);
+    memory_leave_python();
+    close_thread();
+    memory_me.refused = false;
+}
+
 void memory_forked(void)
 {
     if (memory_switch == &nowhere)
@@ -50,7 +63,7 @@ void memory_forked(void)
     struct memory_frame *frames = me->frames;
     uint32_t capacity = me->capacity;
     *me = (struct memory_thread){.frames = frames, .capacity = capacity};
-    atomic_store(memory_switch, 1);
+    atomic_store(memory_switch, !guest.left);
 }
 
 static void close_thread(void)
@@ -169,12 +182,26 @@ bool memory_put_ext(struct memory_thread *me, enum ringmem_ext kind,
 
 /* --- records --- */
 
+/* Its ring is one of a session that has ended. */
+static __attribute__((noinline)) void change_session(struct memory_thread *me)
+{
+    if (me->ring)
+        guest_unmap(me->ring, RING_SLOT_BYTES);
+    me->ring = NULL;
+    me->head = me->limit = 0;
+    me->depth = 0;
+    me->refused = false;
+    me->session = guest.session;
+}
+
 /* Comes in: false if this is inside of an allocator, or of us. */
 static inline bool begin(struct memory_thread *me)
 {
     if (me->inside)
         return false;
     me->inside = 1;
+    if (unlikely(me->session != guest.session))
+        change_session(me);
     if (likely(me->ring))
         atomic_store_explicit(&me->ring->writing, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);

@@ -29,6 +29,7 @@ struct memory_thread {
     uint64_t last;        /* tick of the last stamp */
     uint64_t *words;
     struct ring_header *ring;
+    const struct ring_session *session; /* whose ring it is */
     uint32_t slot;
     uint32_t depth, capacity;
     struct memory_frame *frames; /* outermost first: what the recorder knows */
@@ -44,6 +45,8 @@ extern _Atomic uint8_t *memory_switch;
 
 /* Begins; a CPython is there. */
 void memory_start(void);
+/* Ends, so that it can begin anew. With the GIL. */
+void memory_stop(void);
 void memory_forked(void);
 
 static inline bool memory_is_on(void)
@@ -98,11 +101,16 @@ void memory_stack_init(void);
 /* A code object dies: its address will mean another. */
 void memory_forget_code(uintptr_t code);
 
+/* All of them: another recorder listens, which knows none. */
+void memory_forget_codes(void);
+
 /* The deaths of code objects are told to memory_forget_code() from now on. */
 void memory_watch_code(void);
 
 /* Python's allocators are watched from now on. With the GIL. */
 void memory_watch_python(void);
+/* They are Python's own again, unless somebody else has put his before ours. */
+void memory_leave_python(void);
 
 /* --- sampling --- */
 

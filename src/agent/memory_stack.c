@@ -83,6 +83,16 @@ void memory_forget_code(uintptr_t code)
     }
 }
 
+void memory_forget_codes(void)
+{
+    for (uint32_t i = 0; i < CODE_SLOTS; i++)
+        if (atomic_load_explicit(&codes[i].code, memory_order_relaxed)) {
+            atomic_store_explicit(&codes[i].number, 0, memory_order_relaxed);
+            atomic_store_explicit(&codes[i].code, FORGOTTEN, memory_order_release);
+        }
+    atomic_fetch_add_explicit(&deaths, 1, memory_order_relaxed);
+}
+
 /* A text of a code object as UTF-8; returns its length. Such texts are whole and never change. */
 static size_t take_text(const py_object *text, char *out)
 {

@@ -308,7 +308,7 @@ static void say_runtime(struct view_emit *e, const struct view_memory_runtime *r
 static void print_text(struct view_emit *e, const struct view_memory *view)
 {
     const struct analysis_weights *w = view->rows->weights;
-    if (!w->total.samples) {
+    if (!w->total.samples && !view->selection->count) {
         if (!view->runtime || !view->runtime->all.samples) {
             view_heading_nothing_left(e, w);
             return;
