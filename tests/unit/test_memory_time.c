@@ -155,6 +155,7 @@ static void check_growth(const struct made *m)
     assert_int_equal(m->growth.points, 10);
     assert_int_equal(m->growth.process, 1);
     assert_int_equal(m->growth.other_names, 0); /* "half" is too rare */
+    assert_non_null(m->growth.row);
     const struct stats_slope *s = &m->growth.row[row(m, "leaks")];
     assert_float_equal(s->slope, 1000, 1e-6);
     assert_float_equal(s->low, 1000, 1e-3);
