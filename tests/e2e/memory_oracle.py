@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pyro_decoder
-from harness import Recording, record, workload
+from harness import record, workload
 
 ALLOCATORS = ("malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign", "valloc", "pvalloc", "mmap", "brk",
               "raw", "mem", "object")
@@ -34,10 +34,10 @@ def build(folder):
 
     def compile(compiler, source, target):
         subprocess.run([compiler, *flags, os.path.join(FOLDER, source), "-o", os.path.join(folder, target)], check=True)
-    compile("cc", "truth.c", "truth.so")
+    compile("cc", "truth.c", "libtruth.so")  # not truth.so: Python would import it instead of truth.py
     compile("cc", "truthmodule.c", "truthmodule.abi3.so")
     compile("cc", "own_malloc.c", "own_malloc.so")
-    env = dict(os.environ, TRUTH_LIBRARY=os.path.join(folder, "truth.so"), TRUTH_OWN=os.path.join(folder, "own_malloc.so"),
+    env = dict(os.environ, TRUTH_LIBRARY=os.path.join(folder, "libtruth.so"), TRUTH_OWN=os.path.join(folder, "own_malloc.so"),
                PYTHONPATH="%s:%s" % (folder, FOLDER), PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0")
     if shutil.which("c++"):
         compile("c++", "cplusplus.cc", "cplusplus.so")
@@ -265,9 +265,3 @@ def sizes_of(python):
     out = subprocess.run([python.path, "-c", "import sys; print(sys.getsizeof(b''), sys.getsizeof(''))"], check=True,
                          stdout=subprocess.PIPE, encoding="utf-8").stdout.split()
     return dict(BYTES=int(out[0]), TEXT=int(out[1]), MOUNTAIN=MOUNTAIN)
-
-
-def reported(path, metric, *args):
-    """{(file, line): row} and the report, by line."""
-    report = Recording(path).report("--metric", metric, "--by", "line", *args)
-    return {(r["file"], r["line"]): r for r in report["rows"]}, report

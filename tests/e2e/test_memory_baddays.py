@@ -102,7 +102,7 @@ def test_out_of_memory(python, mode, truth_env, tmp_path):
     assert sums["bytes"] == sums["count"] * (8 << 20) and 10 <= sums["count"] <= 32
 
 
-@pytest.mark.parametrize("room", [1, 16, 512], ids="{}MB".format)
+@pytest.mark.parametrize("room", [8, 64], ids="{}MB".format)
 @pytest.mark.long
 def test_no_room_for_us(python, room, truth_env, tmp_path):
     """A limit so tight that there is room for the program, but none for rings: the program must not be the one that lacks it."""
@@ -196,7 +196,7 @@ CRASHES = {
     "double_free": ("p = malloc(100)\nfree(p)\nfree(p)\n", signal.SIGABRT),
     "wild_pointer": ("p = malloc(5000)\nfree(p + 8)\n", signal.SIGABRT),
     "no_pointer": ("free(0x1000)\n", signal.SIGSEGV),
-    "smashed_header": ("p = malloc(2000)\nq = malloc(2000)\nctypes.memset(p + 2000, 0x41, 16)\nfree(q)\n", signal.SIGABRT),
+    "smashed_header": ("p = malloc(2000)\nctypes.memset(p - 8, 0x41, 8)\nfree(p)\n", signal.SIGABRT),
     "smashed_realloc": ("p = malloc(5000)\nctypes.memset(p - 8, 0x41, 8)\nrealloc(p, 9000)\n", signal.SIGABRT),
     "abort": ("os.abort()\n", signal.SIGABRT),
     "fatal": ("ctypes.string_at(0)\n", signal.SIGSEGV),
@@ -446,7 +446,8 @@ int main(void)
 @pytest.mark.parametrize("what", ["ls", "sh", "static", "missing"])
 def test_not_python(what, mode, tmp_path):
     """Programs that are no Python run untouched."""
-    command = {"ls": ["ls", "-l", "/"], "sh": ["sh", "-c", "echo x; exit 4"], "missing": [str(tmp_path / "none")]}.get(what)
+    (tmp_path / "folder" / "empty").mkdir(parents=True)
+    command = {"ls": ["ls", "-lR", str(tmp_path / "folder")], "sh": ["sh", "-c", "echo x; exit 4"], "missing": [str(tmp_path / "none")]}.get(what)
     if what == "static":
         source, command = tmp_path / "static.c", [str(tmp_path / "static")]
         source.write_text(STATIC)
@@ -600,12 +601,14 @@ def test_storm_of_signals(python, mode, truth_env, tmp_path):
 # --- together with the other instruments ---
 
 
-@pytest.mark.parametrize("others", [["--calls"], ["--lines"], ["--trace"]], ids=lambda o: o[0])
+@pytest.mark.parametrize("others", ["--calls", "--lines", "--trace"])
 @pytest.mark.long
 def test_with_other_instruments(python, others, truth_env, tmp_path):
-    """What other guests of the program allocate is not the program's, and does not change what its lines are charged with."""
-    names = ["generators", "polymorphic", "exceptions", "reallocs", "pymem"]
-    recording = same([python.path, program("all"), *names], tmp_path / "x.pyro", "objects", *others, env=truth_env)
-    memory = Memory(recording.path)
-    for one in names:
-        check_program(memory, program(one), "objects")
+    """What other guests of the program allocate is not the program's, and does not change what its lines are charged with. (Objects that
+    CPython itself makes to tell those guests of something are: so what the domains are asked for is not looked at here.)"""
+    names = ["generators", "polymorphic", "exceptions", "reallocs", "blocks"]
+    for mode in MODES:
+        recording = same([python.path, program("all"), *names], tmp_path / (mode + ".pyro"), mode, others, env=truth_env)
+        memory = Memory(recording.path)
+        for one in names:
+            check_program(memory, program(one), mode)

@@ -30,7 +30,7 @@ pytest.importorskip("xxhash")
 pytest.importorskip("zstandard")
 import memory_oracle as oracle  # noqa: E402  (its decoder needs both)
 from memory_oracle import (ALLOCATORS, MOUNTAIN, PYTHON, Memory, alive, check_program, check_sums, program,  # noqa: E402
-                           record_memory, reported, sizes_of)
+                           record_memory, sizes_of)
 
 # In one process, one after the other; peak.py is the last, so that all others are below its mountain.
 TOGETHER = ["blocks", "reallocs", "aligned", "mappings", "brk", "direct", "pymem", "pyobjects", "threads", "c_threads", "signals",
@@ -120,13 +120,16 @@ def test_lines_add_up(python, mode, together):
     recording = together(python, mode)
     memory = Memory(recording.path)
     for metric, weight in METRICS.items():
-        rows, report = reported(recording.path, metric)
+        report = recording.report("--metric", metric, "--by", "line")
         assert sum(r["self"] for r in report["rows"]) == report["total"] == weight(memory.totals()), metric
         wanted = collections.Counter()
         for (_, _, stack, _), site in memory.sites.items():
             if stack:
                 wanted[memory.frame(stack)[1:]] += weight(site)
-        got = {key: r["self"] for key, r in rows.items() if r["self"] and key[0]}
+        got = collections.Counter()
+        for r in report["rows"]:
+            if r["file"] and r["self"]:
+                got[r["file"], r["line"]] += r["self"]
         assert got == {key: value for key, value in wanted.items() if value}, metric
 
 
@@ -161,15 +164,16 @@ def test_events_change_nothing(default_python, mode, together):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
 def test_totals_differ_by_the_truth(python, mode, truth_env, tmp_path):
-    """Two runs that differ in one block: peak and sum of the whole process differ by its size, to the byte."""
+    """Two runs that differ in one block: peak and sum of the whole process differ by its size, to the byte. What the
+    interpreter's caches hold depends on addresses, but it is alive at the peak and in the end."""
     found = []
     for mountain in (48 << 20, (49 << 20) + 1):
         path = tmp_path / ("%d.pyro" % mountain)
-        record_memory([python.path, program("all"), "peak"], path, mode, env=dict(truth_env, TRUTH_MOUNTAIN=str(mountain)))
+        record_memory([python.path, program("mountain"), mountain], path, mode, env=truth_env)
         memory = Memory(str(path))
         (last,) = memory.last.values()
-        found.append((last["peak_bytes"], memory.totals()["bytes"], memory.totals()["count"], last["live_bytes"]))
-    assert [b - a for a, b in zip(*found)] == [(1 << 20) + 1, (1 << 20) + 1, 0, 0]
+        found.append((last["peak_bytes"] - last["live_bytes"], memory.totals()["bytes"], memory.totals()["count"]))
+    assert [b - a for a, b in zip(*found)] == [(1 << 20) + 1, (1 << 20) + 1, 0]
 
 
 # --- Python's objects, as tracemalloc sees them ---
@@ -183,14 +187,14 @@ def test_the_same_as_tracemalloc(python, truth_env, tmp_path):
     memory = Memory(str(tmp_path / "x.pyro"))
     with open(program("containers"), encoding="utf-8") as f:
         lines = f.read().splitlines()
-    first, last = lines.index("def work():") + 1, lines.index("def drain():")
+    first, last = lines.index("def work(names, few, sizes, iterator):") + 1, lines.index("def drain():")
     ours = collections.defaultdict(collections.Counter)
     for (_, _, stack, allocator), site in memory.sites.items():
         if stack and memory.frame(stack)[1].endswith("containers.py") and ALLOCATORS[allocator] in PYTHON:
             ours[memory.frame(stack)[2]].update(site)
     ours = {line: alive(sums)[::-1] for line, sums in ours.items() if first < line <= last and alive(sums) != (0, 0)}
     theirs = {line: counts for line, counts in theirs.items() if first < line <= last}
-    assert len(theirs) > 25
+    assert len(theirs) >= 20
     assert ours == theirs, {lines[n - 1].strip(): (ours.get(n), theirs.get(n)) for n in {**ours, **theirs}
                             if ours.get(n) != theirs.get(n)}
 
@@ -260,7 +264,7 @@ def test_cplusplus(python, mode, truth_env, tmp_path):
     if "TRUTH_CPP_LIBRARY" not in truth_env:
         pytest.skip("no C++ compiler")
     record_memory([python.path, program("cplusplus")], tmp_path / "x.pyro", mode, env=truth_env)
-    assert check_program(Memory(str(tmp_path / "x.pyro")), program("cplusplus"), mode) == 10
+    assert check_program(Memory(str(tmp_path / "x.pyro")), program("cplusplus"), mode) == 9
 
 
 def numpy_for(python):

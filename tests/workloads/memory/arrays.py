@@ -18,13 +18,13 @@ def main():
     del a                                       #:
     b.resize(60000, refcheck=False)             #: realloc=[480000]
     for _ in range(20):
-        b = numpy.ones(5000)                    #: malloc=[40000] * 20
+        b = numpy.ones(5000)                    #> malloc=[40000] * 20
     view = keep[0][10:20000]                    #:
     assert view.base is keep[0]
     b = None
 
 
 kept = reserve()
-numpy.empty(5000), numpy.zeros(5000), numpy.ones(5000) + 1, numpy.ones(9).astype(numpy.float32)  # what it makes once, at the first use
+numpy.empty(5000), numpy.zeros((30, 300), dtype=numpy.int32), numpy.ones(5000) + 1, numpy.ones(9).astype(numpy.float32)  # what it makes once, at the first use
 main()
 os._exit(0)

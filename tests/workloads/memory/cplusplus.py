@@ -23,7 +23,7 @@ def main():
     cpp.cpp_delete(a)                           #:
     cpp.cpp_delete_array(c)                     #:
     cpp.cpp_delete_aligned(f)                   #:
-    failed = cpp.cpp_new_nothrow(2**62)         #:
+    failed = cpp.cpp_new_nothrow(2**62)
     assert failed is None and cpp.cpp_new_too_much() == 0
     assert b and d and e
 

@@ -3,12 +3,11 @@
 MOUNTAIN dwarfs what the interpreter does in the meantime. What a line has alive at that moment is in `peak`; what other programs of
 this folder have left alive before is in their `live`.
 """
-import os
 import threading
 
 from truth import PAGE, array, empty, fill, free, malloc, mmap, munmap, realloc
 
-MOUNTAIN = int(os.environ.get("TRUTH_MOUNTAIN", 48 << 20))
+MOUNTAIN = 48 << 20
 
 
 def hill():
