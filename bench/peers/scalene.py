@@ -14,6 +14,7 @@ class Scalene(Peer):
 
 class ScaleneMemory(Exact):
     name = label = package = "scalene"
+    least = ">=1.5"
     suffix = ".json"  # it writes no other
     exact = "memory"
 

@@ -6,7 +6,8 @@
     allocate.py deep20 ROUNDS     a few objects at the end of a recursion, 20 or 100 calls deep, entered anew each time
     allocate.py deep100 ROUNDS
     allocate.py calls ROUNDS      calls, and hardly an allocation
-    allocate.py held COUNT        so many floats that stay; says "ready", and waits to be told to end
+    allocate.py floats COUNT      so many floats, all alive at the end
+    allocate.py held COUNT        the same; says "ready" and waits until its input ends
     allocate.py events COUNT      about so many allocations and frees, on many stacks; of every 64 objects one stays
 """
 import sys
@@ -27,9 +28,9 @@ def grow(rounds):
 
 
 def churn(rounds):
-    kept = [b""] * 8
+    last = [b""] * 8
     for i in range(rounds):
-        kept[i & 7] = bytes(600 + (i & 1023))
+        last[i & 7] = bytes(600 + (i & 1023))
 
 
 def descend(depth, i):
@@ -55,32 +56,36 @@ def calls(rounds):
         fib(15)
 
 
+def floats(count):
+    kept.extend(i + 0.5 for i in range(count))
+
+
 def held(count):
-    kept = [i + 0.5 for i in range(count)]
+    floats(count)
     print("ready", flush=True)
     sys.stdin.read()
-    return kept
 
 
-def tree(depth, i, kept):
+def tree(depth, i):
     """Two ways down at each step: 2 to the depth stacks. Each end makes nine objects and drops them, but for one in 64."""
     if depth:
         if i & 1:
-            return tree(depth - 1, i >> 1, kept)
-        return tree(depth - 1, i >> 1, kept)
+            return tree(depth - 1, i >> 1)
+        return tree(depth - 1, i >> 1)
     found = {"number": i * 1.5, "text": "item %d" % i, "pair": (i + 0.25, [i + 0.75])}
     if i & 63 == 0:
         kept.append(found["number"])
 
 
 def events(count):
-    kept = []
     for i in range(count // EVENTS_A_ROUND):
-        tree(10, i, kept)
+        tree(10, i)
 
 
-EVENTS_A_ROUND = 16  # of `events`: about, it differs between versions
-WORK = {"mix": mix, "grow": grow, "bytes": churn, "deep20": deep(20), "deep100": deep(100), "calls": calls, "held": held, "events": events}
+kept = []            # for ever
+EVENTS_A_ROUND = 26  # of `events`: about, it differs between versions
+WORK = {"mix": mix, "grow": grow, "bytes": churn, "deep20": deep(20), "deep100": deep(100), "calls": calls,
+        "floats": floats, "held": held, "events": events}
 
 begin = time.perf_counter()
 WORK[sys.argv[1]](int(sys.argv[2]))

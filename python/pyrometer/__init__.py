@@ -17,6 +17,10 @@
     with pyrometer.span("load"):
         ...
 
+    with pyrometer.memory() as m:                   # what a block does with memory
+        ...
+    print(m.peak, m.net, m.top)
+
 The work is done by the binary `pyrometer`: this package starts it and reads its JSON (docs/json.md). It
 needs nothing but the standard library, and importing it costs next to nothing: what `run` and `load`
 need is imported when they are first used.
@@ -27,7 +31,7 @@ import os
 __version__ = "0.1.0"  # meson.build has it too; a test compares
 
 __all__ = ["PyrometerError", "Recording", "Report", "Row", "Run", "active", "counter", "data", "history", "load", "mark",
-           "metric", "run", "span"]
+           "memory", "metric", "run", "span"]
 
 from ._marks import counter, mark, span  # noqa: E402  small, and wanted without a detour
 
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from ._api import Recording, Report, Row, Run, load, run
     from . import data, history
     from ._binary import PyrometerError
+    from ._memory import memory
     from ._metric import metric
 else:
 
@@ -50,6 +55,8 @@ else:
             from . import _binary as home
         elif name == "metric":
             from . import _metric as home
+        elif name == "memory":
+            from . import _memory as home
         else:
             from . import _api as home
         value = globals()[name] = getattr(home, name)

@@ -102,9 +102,8 @@ static void on_thread_end(void *unused)
         guest_thread_ends();
 }
 
-bool guest_enter(void)
+bool guest_enter(const char *variable)
 {
-    const char *variable = getenv(RING_VARIABLE);
     unsigned long pid, number;
     uint64_t key;
     if (!variable || strlen(variable) >= sizeof guest.variable ||
@@ -136,7 +135,9 @@ bool guest_enter(void)
     guest.check_ticks = s->ticks_per_second / CHECKS_PER_SECOND;
     guest.image = guest_now();
     guest.session = s;
-    has_end_key = pthread_key_create(&end_key, on_thread_end) == 0;
+    guest.left = false;
+    if (!has_end_key)
+        has_end_key = pthread_key_create(&end_key, on_thread_end) == 0;
     return true;
 }
 
@@ -152,6 +153,20 @@ void *guest_map(size_t len, int fd, uint64_t offset)
 void guest_unmap(void *at, size_t len)
 {
     syscall(SYS_munmap, at, len);
+}
+
+void guest_leave(void)
+{
+    /* Threads that are on their way in find that it has ended. It stays until the next one has ended, too. */
+    static struct ring_session *before;
+    atomic_store(&guest.session->stop, 1);
+    if (before)
+        guest_unmap(before, RING_SESSION_BYTES);
+    before = guest.session;
+    guest.left = true;
+    if (guest.fd >= 0)
+        close(guest.fd);
+    guest.fd = -1;
 }
 
 /* --- a thread's slot --- */
@@ -232,6 +247,7 @@ static bool open_thread(uint64_t now)
     if (!h)
         return false;
     *me = (struct guest_thread){.ring = h,
+                                .page = me->page,
                                 .words = (uint64_t *)((char *)h + RING_HEADER_BYTES),
                                 .slot = slot,
                                 .last = now,
@@ -247,6 +263,8 @@ void guest_close_thread(void)
         return;
     struct ring_header *h = me->ring;
     uint32_t slot = me->slot;
+    if (me->page)
+        guest_unmap(me->page, GUEST_PAGE);
     *me = (struct guest_thread){.refused = true};
     guest_close_ring(h, slot);
 }

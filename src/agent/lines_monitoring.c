@@ -184,13 +184,19 @@ uint32_t lines_arm(const struct code_facts *facts)
 /* --- where frames of long functions are --- */
 
 enum { PLACES = 256 };
-static __thread struct place {
+struct place {
     uint64_t frame;
     int32_t line;
-} places[PLACES] __attribute__((tls_model("initial-exec")));
+};
+static_assert(sizeof(struct place[PLACES]) <= GUEST_PAGE, "they fit the thread's page");
 
 static inline struct place *place_of(uint64_t frame)
 {
+    static struct place spare[PLACES]; /* of threads that get no page; the GIL keeps them apart */
+    struct guest_thread *me = &guest_me;
+    if (unlikely(!me->page))
+        me->page = guest_map(GUEST_PAGE, -1, 0);
+    struct place *places = likely(me->page) ? me->page : spare;
     return &places[frame * 0x9e3779b97f4a7c15ull >> 56];
 }
 

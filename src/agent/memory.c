@@ -11,7 +11,7 @@
 enum {
     CHECK_WORDS = 1 << 12, /* words between two thoughts */
     UNSTAMPED = 64,        /* records that go without a stamp: the time axis is as coarse */
-    SMALL = 512,           /* larger blocks Python takes from malloc, where others are */
+    SMALL = 448,           /* larger blocks Python may take from malloc, where others are */
     SPINS = 200,           /* of the pause instruction before the first sleep */
     SLEEP_NS = 50000,
 };
@@ -28,16 +28,31 @@ static void close_thread(void);
 void memory_start(void)
 {
     enum { PAGE = 4096 };
+    if (memory_switch != &nowhere) { /* not for the first time */
+        memory_forget_codes();
+        atomic_store(memory_switch, 1);
+        return;
+    }
     uint8_t *page = guest_map(PAGE, -1, 0);
-    if (!page || syscall(SYS_madvise, page, (size_t)PAGE, (long)MADV_WIPEONFORK) != 0) {
+    bool good = page && syscall(SYS_madvise, page, (size_t)PAGE, (long)MADV_WIPEONFORK) == 0 &&
+                memory_stack_init() &&
+                (!(guest.instruments & RING_SAMPLED) || memory_sample_init());
+    if (!good) {
         atomic_fetch_add(&guest.session->refused, 1);
         return;
     }
-    memory_stack_init();
     memory_watch_code();
     guest_thread_ends = close_thread;
     memory_switch = (_Atomic uint8_t *)page;
     atomic_store(memory_switch, 1);
+}
+
+void memory_stop(void)
+{
+    atomic_store(memory_switch, 0);
+    memory_leave_python();
+    close_thread();
+    memory_me.refused = false;
 }
 
 void memory_forked(void)
@@ -50,7 +65,7 @@ void memory_forked(void)
     struct memory_frame *frames = me->frames;
     uint32_t capacity = me->capacity;
     *me = (struct memory_thread){.frames = frames, .capacity = capacity};
-    atomic_store(memory_switch, 1);
+    atomic_store(memory_switch, !guest.left);
 }
 
 static void close_thread(void)
@@ -130,9 +145,13 @@ bool memory_slow(struct memory_thread *me, uint32_t words)
         atomic_store(memory_switch, 0);
         good = false;
     }
-    if (good && me->head + words > room_until(me) && !wait_for_room(me, words)) {
-        atomic_fetch_add_explicit(&me->ring->lost, 1, memory_order_relaxed);
-        good = false;
+    if (good) {
+        /* one that has waited in vain does not wait again until there is room */
+        me->starved =
+            me->head + words > room_until(me) && (me->starved || !wait_for_room(me, words));
+        good = !me->starved;
+        if (me->starved)
+            atomic_fetch_add_explicit(&me->ring->lost, 1, memory_order_relaxed);
     }
     if (good) {
         uint64_t until = room_until(me), soon = me->head + words + CHECK_WORDS;
@@ -169,12 +188,26 @@ bool memory_put_ext(struct memory_thread *me, enum ringmem_ext kind,
 
 /* --- records --- */
 
+/* Its ring is one of a session that has ended. */
+static __attribute__((noinline)) void change_session(struct memory_thread *me)
+{
+    if (me->ring)
+        guest_unmap(me->ring, RING_SLOT_BYTES);
+    me->ring = NULL;
+    me->head = me->limit = 0;
+    me->depth = 0;
+    me->refused = false;
+    me->session = guest.session;
+}
+
 /* Comes in: false if this is inside of an allocator, or of us. */
 static inline bool begin(struct memory_thread *me)
 {
     if (me->inside)
         return false;
     me->inside = 1;
+    if (unlikely(me->session != guest.session))
+        change_session(me);
     if (likely(me->ring))
         atomic_store_explicit(&me->ring->writing, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);

@@ -24,11 +24,13 @@ struct memory_frame {
 struct memory_thread {
     uint32_t inside;      /* how deep in allocators, or in ourselves */
     bool refused;         /* there was no ring */
+    bool starved;         /* it has waited for room in vain: until there is some it does not */
     uint32_t unstamped;   /* records since the last stamp */
     uint64_t head, limit; /* words ever written; where to stop and think */
     uint64_t last;        /* tick of the last stamp */
     uint64_t *words;
     struct ring_header *ring;
+    const struct ring_session *session; /* whose ring it is */
     uint32_t slot;
     uint32_t depth, capacity;
     struct memory_frame *frames; /* outermost first: what the recorder knows */
@@ -44,6 +46,8 @@ extern _Atomic uint8_t *memory_switch;
 
 /* Begins; a CPython is there. */
 void memory_start(void);
+/* Ends, so that it can begin anew. With the GIL. */
+void memory_stop(void);
 void memory_forked(void);
 
 static inline bool memory_is_on(void)
@@ -92,17 +96,25 @@ bool memory_put_ext(struct memory_thread *me, enum ringmem_ext kind,
 /* Tells the stack of this thread, as far as it has changed. False: it could not be told. */
 bool memory_sync_stack(struct memory_thread *me, enum memory_order_kind order);
 
-/* By the version that py names. */
-void memory_stack_init(void);
+/* By the version that py names. False: there is no memory for it. */
+bool memory_stack_init(void);
+
+/* The same for sampling. */
+bool memory_sample_init(void);
 
 /* A code object dies: its address will mean another. */
 void memory_forget_code(uintptr_t code);
+
+/* All of them: another recorder listens, which knows none. */
+void memory_forget_codes(void);
 
 /* The deaths of code objects are told to memory_forget_code() from now on. */
 void memory_watch_code(void);
 
 /* Python's allocators are watched from now on. With the GIL. */
 void memory_watch_python(void);
+/* They are Python's own again, unless somebody else has put his before ours. */
+void memory_leave_python(void);
 
 /* --- sampling --- */
 

@@ -95,6 +95,15 @@ static inline bool is_from_store(const void *p)
 
 /* --- blocks --- */
 
+/* What the next definition does by way of others is its own affair. */
+#define NEXT(call)                                                                                 \
+    ({                                                                                             \
+        memory_me.inside++;                                                                        \
+        __auto_type given_ = (call);                                                               \
+        memory_me.inside--;                                                                        \
+        given_;                                                                                    \
+    })
+
 static inline void *told(enum record_allocator allocator, void *block, size_t size)
 {
     if (memory_is_on() && block)
@@ -106,14 +115,14 @@ PUBLIC void *malloc(size_t size)
 {
     if (unlikely(!is_ready()))
         return take_from_store(size);
-    return told(RECORD_ALLOCATOR_MALLOC, next.malloc(size), size);
+    return told(RECORD_ALLOCATOR_MALLOC, NEXT(next.malloc(size)), size);
 }
 
 PUBLIC void *calloc(size_t count, size_t size)
 {
     if (unlikely(!is_ready()))
         return take_from_store(count * size); /* the store is empty pages */
-    return told(RECORD_ALLOCATOR_CALLOC, next.calloc(count, size), count * size);
+    return told(RECORD_ALLOCATOR_CALLOC, NEXT(next.calloc(count, size)), count * size);
 }
 
 PUBLIC void free(void *block)
@@ -122,7 +131,9 @@ PUBLIC void free(void *block)
         return;
     if (memory_is_on() && block)
         memory_frees(block, MEMORY_ANY_THREAD);
+    memory_me.inside++;
     next.free(block);
+    memory_me.inside--;
 }
 
 /* What was ours moves to where it can be given back. */
@@ -144,7 +155,7 @@ PUBLIC void *realloc(void *block, size_t size)
     if (likely(!memory_is_on()))
         return next.realloc(block, size);
     bool freed = block && memory_frees(block, MEMORY_ANY_THREAD);
-    void *p = next.realloc(block, size);
+    void *p = NEXT(next.realloc(block, size));
     if (!p && freed && size)
         memory_undo();
     return told(RECORD_ALLOCATOR_REALLOC, p, size);
@@ -164,7 +175,7 @@ PUBLIC int posix_memalign(void **ret, size_t alignment, size_t size)
 {
     if (!is_ready() || !next.posix_memalign)
         return ENOMEM;
-    int r = next.posix_memalign(ret, alignment, size);
+    int r = NEXT(next.posix_memalign(ret, alignment, size));
     if (r == 0)
         told(RECORD_ALLOCATOR_POSIX_MEMALIGN, *ret, size);
     return r;
@@ -177,7 +188,7 @@ PUBLIC int posix_memalign(void **ret, size_t alignment, size_t size)
             errno = ENOMEM;                                                                        \
             return NULL;                                                                           \
         }                                                                                          \
-        return told(allocator, next.name(alignment, size), size);                                  \
+        return told(allocator, NEXT(next.name(alignment, size)), size);                            \
     }
 ALIGNED(aligned_alloc, RECORD_ALLOCATOR_ALIGNED_ALLOC)
 ALIGNED(memalign, RECORD_ALLOCATOR_MEMALIGN)
@@ -189,7 +200,7 @@ ALIGNED(memalign, RECORD_ALLOCATOR_MEMALIGN)
             errno = ENOMEM;                                                                        \
             return NULL;                                                                           \
         }                                                                                          \
-        return told(allocator, next.name(size), size);                                             \
+        return told(allocator, NEXT(next.name(size)), size);                                       \
     }
 PAGED(valloc, RECORD_ALLOCATOR_VALLOC)
 PAGED(pvalloc, RECORD_ALLOCATOR_PVALLOC)

@@ -18,13 +18,19 @@ static struct domain domains[PY_DOMAINS];
 /* Small blocks come out of Python's own pools, and those out of arenas, which are watched apart: nothing below is told twice,
  * and nobody need be kept from it. */
 static bool has_pools;
-enum { SMALL = 512 };
+enum { SMALL = 448 }; /* 512, less what the debugging hooks add */
+
+/* Does the request go on to another allocator? One of no bytes does, too. */
+static inline bool goes_on(const struct domain *d, size_t size)
+{
+    return !has_pools || size - 1 >= SMALL || d->allocator == RECORD_ALLOCATOR_PYTHON_RAW;
+}
 
 static void *domain_malloc(void *ctx, size_t size)
 {
     const struct domain *d = ctx;
     struct memory_thread *me = &memory_me;
-    unsigned nested = !has_pools || size > SMALL || d->allocator == RECORD_ALLOCATOR_PYTHON_RAW;
+    unsigned nested = goes_on(d, size);
     me->inside += nested;
     void *p = d->below.malloc(d->below.ctx, size);
     me->inside -= nested;
@@ -77,7 +83,7 @@ static void *sampled_malloc(void *ctx, size_t size)
 {
     const struct domain *d = ctx;
     struct memory_thread *me = &memory_me;
-    unsigned nested = !has_pools || size > SMALL || d->allocator == RECORD_ALLOCATOR_PYTHON_RAW;
+    unsigned nested = goes_on(d, size);
     me->inside += nested;
     void *p = d->below.malloc(d->below.ctx, size);
     me->inside -= nested;
@@ -122,7 +128,11 @@ static bool watch_arenas(void)
     static const struct py_arenas ours = {NULL, arena_alloc, arena_free};
     if (!py.PyObject_GetArenaAllocator || !py.PyObject_SetArenaAllocator)
         return false;
-    py.PyObject_GetArenaAllocator(&arenas_below);
+    struct py_arenas below;
+    py.PyObject_GetArenaAllocator(&below);
+    if (below.alloc == arena_alloc) /* ours is there still */
+        return true;
+    arenas_below = below;
     py.PyObject_SetArenaAllocator(&ours);
     return true;
 }
@@ -147,6 +157,8 @@ static void code_dies(py_object *code)
 void memory_watch_code(void)
 {
     enum { TP_DEALLOC = 48 };
+    if (dealloc_code)
+        return;
     char *place = (char *)py.code_type + TP_DEALLOC;
     void (*ours)(py_object *) = code_dies;
     memcpy(&dealloc_code, place, sizeof dealloc_code);
@@ -163,7 +175,11 @@ void memory_watch_python(void)
         RECORD_ALLOCATOR_PYTHON_RAW, RECORD_ALLOCATOR_PYTHON_MEM, RECORD_ALLOCATOR_PYTHON_OBJECT};
     for (int i = 0; i < PY_DOMAINS; i++) {
         struct domain *d = &domains[i];
-        py.PyMem_GetAllocator(i, &d->below);
+        struct py_allocator below;
+        py.PyMem_GetAllocator(i, &below);
+        if (below.ctx == d) /* ours is there still */
+            continue;
+        d->below = below;
         d->allocator = names[i];
         d->order = i != PY_DOMAIN_RAW && own ? MEMORY_WITH_GIL : MEMORY_ANY_THREAD;
         const struct py_allocator ours = {d, sampled ? sampled_malloc : domain_malloc,
@@ -171,4 +187,19 @@ void memory_watch_python(void)
                                           sampled ? sampled_free : domain_free};
         py.PyMem_SetAllocator(i, &ours);
     }
+}
+
+void memory_leave_python(void)
+{
+    for (int i = 0; i < PY_DOMAINS && domains[i].below.free; i++) {
+        struct py_allocator now;
+        py.PyMem_GetAllocator(i, &now);
+        if (now.ctx == &domains[i])
+            py.PyMem_SetAllocator(i, &domains[i].below);
+    }
+    struct py_arenas arenas = {0};
+    if (has_pools)
+        py.PyObject_GetArenaAllocator(&arenas);
+    if (arenas.alloc == arena_alloc)
+        py.PyObject_SetArenaAllocator(&arenas_below);
 }

@@ -18,6 +18,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -134,7 +135,7 @@ static bool runs_python(void)
 
 __attribute__((constructor)) static void come_in(void)
 {
-    if (!guest_enter())
+    if (!guest_enter(getenv(RING_VARIABLE)))
         return;
     prepare_children();
     if (!pyver_load())
@@ -144,4 +145,34 @@ __attribute__((constructor)) static void come_in(void)
     py.PySys_AddAuditHook(on_audit, NULL);
     if (guest.instruments & RING_MEMORY)
         memory_start();
+}
+
+/* --- by the program's own wish (python/pyrometer/_memory.py), with the GIL held --- */
+
+#define EXPORTED __attribute__((visibility("default")))
+EXPORTED int pyrometer_agent_invite(const char *variable);
+EXPORTED void pyrometer_agent_leave(void);
+
+/* 0 if memory is watched from now on. Only Python's own allocators: libc's can only be had from the start. */
+int pyrometer_agent_invite(const char *variable)
+{
+    static bool forks;
+    if ((guest.session && !guest.left) || !guest_enter(variable))
+        return -1;
+    if (!pyver_load()) {
+        guest_leave();
+        return -1;
+    }
+    if (!forks)
+        pthread_atfork(NULL, NULL, on_fork);
+    forks = true;
+    memory_start();
+    memory_watch_python();
+    return 0;
+}
+
+void pyrometer_agent_leave(void)
+{
+    memory_stop();
+    guest_leave();
 }

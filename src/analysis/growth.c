@@ -1,5 +1,6 @@
-/* Two passes. The first finds which checkpoints were taken at which marks: the nearest in time, for the
- * recorder takes a checkpoint when it hears of a mark. The second adds up each row's points. A row changes
+/* Two passes. The first finds which checkpoints were taken at which marks: in their order where there is one
+ * for each, else the nearest in time (of very many marks the recorder takes a checkpoint at some only, and
+ * times are good to some 50 µs). The second adds up each row's points. A row changes
  * in few checkpoints and has a point in all of them, so points are added as runs of the same height: the
  * pass costs what its records do, not rows times iterations. */
 #include "analysis/growth.h"
@@ -15,7 +16,7 @@
 #include <string.h>
 
 struct mark {
-    uint64_t time_ns; /* its end */
+    uint64_t time_ns;
     uint32_t process, name;
 };
 
@@ -27,9 +28,9 @@ struct stop {
 };
 #define NO_ITERATION UINT64_MAX
 
-struct height { /* of a row, or of all */
-    int64_t bytes, first;
-    size_t since; /* the point from which `bytes` holds and is not added up yet */
+struct height {            /* of a row, or of all */
+    uint64_t bytes, first; /* modulo 2^64: what a damaged file says may be below zero */
+    size_t since;          /* the point from which `bytes` holds and is not added up yet */
 };
 
 struct finding {
@@ -56,13 +57,13 @@ static int on_mark(void *ctx, const struct record_mark *mark)
 {
     struct finding *f = ctx;
     uint32_t process = f->t->threads[mark->thread].process;
-    if (f->query->has_process && f->t->processes[process].pid != f->query->process)
-        return 0;
+    if (mark->kind != RECORD_MARK_MOMENT ||
+        (f->query->has_process && f->t->processes[process].pid != f->query->process))
+        return 0; /* there are no checkpoints at spans */
     struct mark *m = vec_push(&f->marks);
     if (!m)
         return E_NOMEM;
-    uint64_t room = UINT64_MAX - mark->start_ns;
-    *m = (struct mark){mark->start_ns + min_u64(mark->duration_ns, room), process, mark->name};
+    *m = (struct mark){mark->start_ns, process, mark->name};
     return 0;
 }
 
@@ -132,27 +133,30 @@ static uint64_t distance(uint64_t a, uint64_t b)
     return a > b ? a - b : b - a;
 }
 
-/* Which iteration each stop belongs to: that of the mark nearest to it, if it has the name. Of several at
- * one mark the last counts. */
+/* Does the stop belong to this mark, or to a later one? */
+static bool is_at(const struct mark *m, const struct mark *next, const struct stop *s)
+{
+    return !next || distance(s->time_ns, m->time_ns) <= distance(s->time_ns, next->time_ns);
+}
+
+/* Which iteration each stop belongs to, if its mark has the name. Of several at one mark the last counts. */
 static void number_stops(struct finding *f)
 {
     if (f->marks.len)
         qsort(f->marks.data, f->marks.len, sizeof *f->marks.data, by_time);
-    size_t at = 0, stop = 0;
+    size_t from = 0, to, stop = 0;
     uint64_t number = 0;
-    while (at < f->marks.len && f->marks.data[at].process != f->growth->process)
-        at++;
-    for (; at < f->marks.len && f->marks.data[at].process == f->growth->process; at++) {
-        const struct mark *m = &f->marks.data[at];
-        bool has_next = at + 1 < f->marks.len && m[1].process == m->process;
+    while (from < f->marks.len && f->marks.data[from].process != f->growth->process)
+        from++;
+    for (to = from; to < f->marks.len && f->marks.data[to].process == f->growth->process;)
+        to++;
+    bool one_each = to - from == f->stops.len;
+    for (size_t at = from; at < to; at++) {
+        const struct mark *m = &f->marks.data[at], *next = at + 1 < to ? m + 1 : NULL;
         bool counts = m->name == f->name;
         struct stop *last = NULL;
-        for (; stop < f->stops.len; stop++) {
-            struct stop *s = &f->stops.data[stop];
-            if (has_next && distance(s->time_ns, m[1].time_ns) < distance(s->time_ns, m->time_ns))
-                break;
-            last = s;
-        }
+        while (stop < f->stops.len && (one_each ? !last : is_at(m, next, &f->stops.data[stop])))
+            last = &f->stops.data[stop++];
         if (last && counts)
             last->number = number;
         number += counts;
@@ -194,7 +198,8 @@ static void add_run(struct finding *f, size_t row)
     if (h->since == 0)
         h->first = h->bytes;
     stats_points_add_run(&f->points[row], (double)(f->point - h->since),
-                         f->sum_x[f->point] - f->sum_x[h->since], (double)(h->bytes - h->first));
+                         f->sum_x[f->point] - f->sum_x[h->since],
+                         (double)(int64_t)(h->bytes - h->first));
     h->since = f->point;
 }
 
@@ -220,7 +225,7 @@ static int on_site(void *ctx, const struct record_memory *memory, const struct r
     uint32_t row = f->rows->node_row[site->stack];
     if (row == ANALYSIS_ROW_NONE)
         row = analysis_forest_rootless(f->rows);
-    int64_t change = (int64_t)(site->bytes - site->freed_bytes);
+    uint64_t change = site->bytes - site->freed_bytes;
     size_t all = f->rows->count;
     add_run(f, all);
     f->height[all].bytes += change;

@@ -105,6 +105,12 @@ static int run_tree(int argc, char **argv)
     return cmd_tree(n, args);
 }
 
+/* A word that is no part may be a RUN, of which `summary` is meant. */
+static bool is_run(const char *word)
+{
+    return strpbrk(word, "@/.") || access(word, F_OK) == 0;
+}
+
 static int unknown_part(const char *word)
 {
     struct cmd_near near = {.word = word};
@@ -138,6 +144,8 @@ int cmd_memory(int argc, char **argv)
     int operands = cmd_options_parse(argc, argv, options, false, &first);
     if (operands < 0)
         return operands == CMD_PARSED_HELP ? CMD_OK : CMD_USAGE;
+    if (operands == 1 && is_run(argv[first]))
+        return run_part(&o, &PARTS[0], argv[first]);
     const char *word = operands ? argv[first] : "summary";
     if (operands && strcmp(word, "tree") == 0)
         return cmd_fail(CMD_USAGE, "memory tree: `tree` is the first word, its options follow");

@@ -1,4 +1,5 @@
 /* The parts of `pyrometer memory` that are tables of rows: summary, leaks, temporary and stats. */
+#include "analysis/leaks.h"
 #include "base/err.h"
 #include "cmd/memory.h"
 #include "view/memory.h"
@@ -110,20 +111,25 @@ int cmd_memory_leaks(struct cmd_memory *m)
     struct table t;
     struct analysis_growth growth = {0};
     struct view_memory_runtime runtime;
+    struct analysis_select select = {.match = m->match, .limit = limit_of(m)};
+    struct analysis_selection selection = {0};
     m->query.skips_runtime = !m->o->all;
-    int r = table_init(m, &m->query, ANALYSIS_SORT_SELF, limit_of(m), &t);
+    int r = table_init(m, &m->query, ANALYSIS_SORT_SELF, 0, &t);
     if (r == 0)
         r = analysis_growth_init(&t.rows, &m->query, m->o->mark, &growth);
     if (r == 0)
+        r = analysis_leaks_select(&t.rows, &growth, &select, &selection);
+    if (r == 0)
         r = find_runtime(m, &runtime);
     struct view_memory view = {
-        .rows = &t.rows, .selection = &t.selection, .growth = &growth, .runtime = &runtime};
+        .rows = &t.rows, .selection = &selection, .growth = &growth, .runtime = &runtime};
     int status = r < 0 ? failed(r) : 0;
     if (!status && m->o->mark && !growth.row)
         status = cmd_fail(CMD_FAILED, "--mark '%s': there are not %d marks of that name",
                           m->o->mark, ANALYSIS_GROWTH_LEAST);
     if (!status)
         status = print(m, &view, "the table");
+    analysis_selection_release(&selection);
     analysis_growth_release(&growth);
     table_release(&t);
     return status;

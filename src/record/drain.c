@@ -138,7 +138,7 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
     }
     if (d->heaps) {
         pthread_mutex_lock(&d->lock);
-        taken += heaps_turn(d->heaps, deaths, atomic_load(&d->stop));
+        taken += heaps_turn(d->heaps, &clock, deaths, atomic_load(&d->stop));
         atomic_store(&d->memory_bytes, heaps_held_bytes(d->heaps));
         pthread_mutex_unlock(&d->lock);
     }

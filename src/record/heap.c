@@ -57,8 +57,8 @@ uint32_t heap_child(struct heap *h, uint32_t parent, uint32_t code, int32_t offs
         return last;
     if (h->nodes.data[parent].code == HEAP_BEYOND)
         return parent;
-    if (h->nodes.len >= HEAP_MAX_NODES && code != HEAP_BEYOND)
-        return heap_child(h, parent, HEAP_BEYOND, 0);
+    if (code == HEAP_BEYOND) /* there is one of a parent, whatever moves in it */
+        offset = 0;
     uint64_t key = ((uint64_t)parent << 32 | code) * 0x9e3779b97f4a7c15ull ^ (uint32_t)offset;
     uint32_t hash = hash_u64(key), at;
     IDXMAP_FIND(&h->node_map, hash, i,
@@ -66,6 +66,8 @@ uint32_t heap_child(struct heap *h, uint32_t parent, uint32_t code, int32_t offs
                     h->nodes.data[i].offset == offset,
                 at);
     if (at == IDXMAP_NONE) {
+        if (h->nodes.len >= HEAP_MAX_NODES && code != HEAP_BEYOND)
+            return heap_child(h, parent, HEAP_BEYOND, 0);
         at = (uint32_t)h->nodes.len;
         struct heap_node *n = vec_push(&h->nodes);
         if (!n || idxmap_insert(&h->node_map, hash, at) < 0) {
@@ -269,26 +271,37 @@ static void count_size(struct heap *h, uint32_t allocator, uint64_t size, const 
     h->bins[allocator][bin][1] += w->bytes;
 }
 
-static void add(struct heap *h, uint32_t site, uint64_t size, uint64_t tick, bool pages)
+/* More is alive; the site is settled, and its sums say so already. */
+static void add_live(struct heap *h, struct heap_site *s, const struct weight *w, uint64_t tick)
 {
-    struct heap_site *s = &h->sites.data[site];
-    struct weight w = weigh(h, size, pages);
-    heap_settle(h, s);
     s->changed = true;
-    s->sums.count += w.count;
-    s->sums.bytes += w.bytes;
-    s->sums.variance += w.variance;
-    s->live_variance += w.variance;
-    count_size(h, s->allocator, size, &w);
-    h->live_count += w.count;
-    h->live_bytes += w.bytes;
+    s->live_variance += w->variance;
+    h->live_count += w->count;
+    h->live_bytes += w->bytes;
     if (is_python(s->allocator))
-        h->object_bytes += w.bytes;
+        h->object_bytes += w->bytes;
     if (h->live_bytes > h->peak_bytes) {
         h->peak_bytes = h->live_bytes;
         h->peak_tick = tick;
         h->peak_number++;
     }
+}
+
+static void count_allocation(struct heap_site *s, const struct weight *w)
+{
+    s->sums.count += w->count;
+    s->sums.bytes += w->bytes;
+    s->sums.variance += w->variance;
+}
+
+static void add(struct heap *h, uint32_t site, uint64_t size, uint64_t tick, bool pages)
+{
+    struct heap_site *s = &h->sites.data[site];
+    struct weight w = weigh(h, size, pages);
+    heap_settle(h, s);
+    count_allocation(s, &w);
+    count_size(h, s->allocator, size, &w);
+    add_live(h, s, &w, tick);
 }
 
 /* `whole`: of a block; else of a part of pages, whose rest lives on. */
@@ -365,25 +378,37 @@ void heap_alloc(struct heap *h, uint32_t site, uint64_t address, uint64_t size, 
     add(h, site, size, tick, false);
 }
 
-void heap_undo(struct heap *h, struct heap_undo *undo)
+/* Is the release among what the next checkpoint will tell? */
+static bool is_untold(const struct heap_site *s, const struct weight *w, bool brief)
 {
-    if (undo->site == UINT32_MAX || !put_block(h, undo->site, undo->address, undo->size))
+    return s->sums.freed - s->taken.freed >= w->count &&
+           s->sums.freed_bytes - s->taken.freed_bytes >= w->bytes &&
+           (!brief || (s->sums.brief - s->taken.brief >= w->count &&
+                       s->sums.brief_bytes - s->taken.brief_bytes >= w->bytes));
+}
+
+void heap_undo(struct heap *h, struct heap_undo *undo, uint64_t tick)
+{
+    uint32_t site = undo->site;
+    undo->site = UINT32_MAX;
+    if (site == UINT32_MAX || h->blocks.key[find_block(&h->blocks, undo->address)])
+        return; /* nothing to undo, or it is somebody else's by now, which cannot be */
+    if (!put_block(h, site, undo->address, undo->size)) {
+        h->failed = true;
         return;
-    struct heap_site *s = &h->sites.data[undo->site];
+    }
+    struct heap_site *s = &h->sites.data[site];
     struct weight w = weigh(h, undo->size, false);
     heap_settle(h, s);
-    s->sums.freed -= w.count;
-    s->sums.freed_bytes -= w.bytes;
-    s->live_variance += w.variance;
-    if (undo->brief) {
-        s->sums.brief -= w.count;
-        s->sums.brief_bytes -= w.bytes;
+    if (is_untold(s, &w, undo->brief)) {
+        s->sums.freed -= w.count;
+        s->sums.freed_bytes -= w.bytes;
+        s->sums.brief -= undo->brief ? w.count : 0;
+        s->sums.brief_bytes -= undo->brief ? w.bytes : 0;
+    } else { /* a checkpoint has told it and cannot take it back: it is as if allocated anew */
+        count_allocation(s, &w);
     }
-    h->live_count += w.count;
-    h->live_bytes += w.bytes;
-    if (is_python(s->allocator))
-        h->object_bytes += w.bytes;
-    undo->site = UINT32_MAX;
+    add_live(h, s, &w, tick);
 }
 
 /* The first range that ends after the address. */
@@ -493,4 +518,18 @@ void heap_map(struct heap *h, uint32_t site, uint64_t address, uint64_t size, ui
     if (h->log)
         r->slot = memlog_allocate(h->log, site, size, h->log_ns);
     add(h, site, size, tick, true);
+}
+
+void heap_drop_all(struct heap *h)
+{
+    struct heap_undo unused;
+    for (size_t i = 0; i <= h->blocks.mask;)
+        if (h->blocks.key[i]) /* another may move into its place */
+            heap_free(h, h->blocks.key[i] >> SIZE_BITS << 3, false, &unused);
+        else
+            i++;
+    while (h->ranges.len) {
+        const struct heap_range *r = &h->ranges.data[h->ranges.len - 1];
+        heap_unmap(h, r->start, r->end - r->start);
+    }
 }

@@ -113,9 +113,13 @@ uint32_t heap_site(struct heap *h, uint32_t node, uint32_t thread, uint32_t allo
 void heap_alloc(struct heap *h, uint32_t site, uint64_t address, uint64_t size, uint64_t tick);
 /* `brief`: its thread has allocated nothing else since. */
 void heap_free(struct heap *h, uint64_t address, bool brief, struct heap_undo *ret);
-void heap_undo(struct heap *h, struct heap_undo *undo);
+/* It was there all the time; once only. */
+void heap_undo(struct heap *h, struct heap_undo *undo, uint64_t tick);
 void heap_map(struct heap *h, uint32_t site, uint64_t address, uint64_t size, uint64_t tick);
 void heap_unmap(struct heap *h, uint64_t address, uint64_t size);
+
+/* All is gone at once: the process executes another program. */
+void heap_drop_all(struct heap *h);
 
 /* The site has, or has had, its share of the last high-water mark: makes peak_count and peak_bytes good. */
 void heap_settle(const struct heap *h, struct heap_site *s);

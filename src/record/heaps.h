@@ -25,6 +25,7 @@ struct heaps_feed {
     struct ring_header *ring; /* mapped; NULL: its thread has ended */
     const uint64_t *words;
     uint64_t tail, head; /* taken; published when the turn began */
+    uint64_t image;      /* which program of its process it belongs to */
     bool writing;        /* a record was being made then: it may be older than others' */
     uint64_t tick;       /* the last stamp */
     uint64_t next_tick;  /* that of the record at the tail */
@@ -67,10 +68,9 @@ struct heaps_group {
     uint32_t record;
 };
 
-/* A process, or rather one program that it runs: exec begins another. */
 struct heaps_process {
     uint32_t pid;
-    uint64_t image;
+    uint64_t image; /* which program it runs; exec begins another, and all memory is gone */
     struct heap heap;
     VEC(struct heaps_feed *) feeds;
     VEC(struct heaps_snapshot) snapshots;
@@ -105,8 +105,9 @@ void heaps_free(struct heaps *h);
 /* A ring appears, mapped; it is ours from then on. */
 void heaps_meet(struct heaps *h, uint32_t slot, struct ring_header *ring);
 
-/* Decodes what there is, some of it at a time. `last`: no more will come. Returns the words that were taken. */
-uint64_t heaps_turn(struct heaps *h, bool deaths, bool last);
+/* Decodes what there is, some of it at a time. `clock`: a moment before the slots were looked over for new rings, so that what is
+ * stamped before it is published by now, or being written. `last`: no more will come. Returns the words that were taken. */
+uint64_t heaps_turn(struct heaps *h, const struct session_clock *clock, bool deaths, bool last);
 
 /* Finished blocks of events that wait to be carried into the file. */
 size_t heaps_held_bytes(const struct heaps *h);

@@ -4,14 +4,18 @@
 #include "base/attr.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "record/drain.h"
 #include "record/facts.h"
 #include "record/launch.h"
 #include "record/procs.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -337,6 +341,42 @@ int record_run(const struct record_options *options, struct record_result *ret)
         wait_for_child(&r);
         if (options->meter)
             meter_ended(options->meter, r.result.exit_status);
+    }
+    finish(&r);
+    *ret = r.result;
+    release(&r);
+    return 0;
+}
+
+/* "PID:FD:KEY" and the library. */
+static int send_invitation(const struct recorder *r, int fd)
+{
+    char agent[PATH_MAX], text[PATH_MAX + sizeof r->session.variable];
+    int rc = session_find_agent(agent, sizeof agent);
+    if (rc < 0)
+        return rc;
+    int n = snprintf(text, sizeof text, "%s\n%s\n", strchr(r->session.variable, '=') + 1, agent);
+    return io_write_all(fd, text, (size_t)n);
+}
+
+int record_invite(const struct record_options *options, struct record_result *ret)
+{
+    struct recorder r = {.root = options->pid, .options = options, .session = {.fd = -1}};
+    int rc = begin(&r, options, "invite");
+    if (rc == 0)
+        rc = launch_watch_signals(false);
+    if (rc == 0)
+        rc = send_invitation(&r, options->invite_fd);
+    if (rc < 0) {
+        release(&r);
+        return rc;
+    }
+    get_ready(&r);
+    while (!r.done && (kill(r.root, 0) == 0 || errno == EPERM)) {
+        uint64_t now = clock_mono_ns();
+        if (now - r.flush_ns >= FLUSH_NS || drain_wants_flush(r.drain))
+            flush(&r, now);
+        wait_until(&r, now + MAX_SLEEP_NS);
     }
     finish(&r);
     *ret = r.result;

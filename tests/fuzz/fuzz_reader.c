@@ -159,7 +159,31 @@ static int on_place(void *ctx, const struct record_place *p)
     return 0;
 }
 
+static int on_memory(void *ctx, const struct record_memory *m)
+{
+    (void)ctx;
+    require(m->process < FORMAT_MAX_IDS);
+    return 0;
+}
+
+static int on_sizes(void *ctx, const struct record_memory *m, const struct record_sizes *s)
+{
+    require(s->allocator < RECORD_MAX_ALLOCATORS && s->bin < 64);
+    return on_memory(ctx, m);
+}
+
+static int on_site(void *ctx, const struct record_memory *m, const struct record_site *s)
+{
+    require(s->thread < FORMAT_MAX_IDS && s->stack < FORMAT_MAX_IDS);
+    require(s->allocator < RECORD_MAX_ALLOCATORS);
+    require(s->variance >= 0 && s->live_variance >= 0 && s->peak_variance >= 0);
+    return on_memory(ctx, m);
+}
+
 static const struct format_visitor visitor = {
+    .memory = on_memory,
+    .sizes = on_sizes,
+    .site = on_site,
     .events = on_events,
     .note = on_note,
     .mark = on_mark,

@@ -93,6 +93,15 @@ SUMMARY = (24, numbers(0, 1, 1, 10, 100, 900, 6, 1, 2, 1, 0, 300, 4, 1, 2, 0, 10
 MARKS = (22, numbers(1, 0, 1, 150, 0) + numbers(1, 1, 2, 160, 500) + numbers(2, 2, 5, 170, 800), 3)
 COUNTERS = (21, numbers(1, 1, 140) + struct.pack("<d", 1.5) + numbers(1, 1, 180) + struct.pack("<d", float("inf")), 2)
 TIMELINE = [EVENTS, NOTES, SUMMARY, MARKS, COUNTERS]
+def site(head, thread, stack, *counts):
+    return varint(head) + zigzag(thread) + zigzag(stack) + numbers(*counts)
+
+
+MEMORY = (18, numbers(1, 1, 150, 700, 3, 900, 140, 2, 0, 6, 2, 140, 8, 12, 1, 5000)
+          + site(0 | 128, 1, 1, 2, 600, 2, 600) + site(8 | 32 | 64 | 128, 0, 1, 3, 15000, 2, 10000, 1, 5000, 1, 5000), 4)
+SAMPLED = (18, numbers(2, 6, 10**9, 0, 0, 2**63, 2**63, 0) + site(12 | 256, 2, 3, 2**63, 2**64 - 1)
+           + struct.pack("<ddd", 1.5, 0.0, 1e300), 1)
+STEPS = (22, b"".join(numbers(1, 0, 1, 100 + 10 * i, 0) for i in range(6)), 6)
 END = (9, b"", 0)
 WHOLE = [META, STRINGS, CODES, STACKS, PROCESSES, THREADS, SOURCES, SAMPLES, STATS, END]
 
@@ -116,6 +125,12 @@ def profiles():
     for metric in range(3, 6):
         choice = bytes([metric, metric % 2, 0, 0, 4 + metric, 0, 0, 0])
         put("profile", "calls-%d" % metric, header(choice + USUAL) + chunks(CALIBRATION, *WHOLE[:-2], CALLS, STATS, END))
+    for name, payload in (("memory", MEMORY), ("sampled", SAMPLED)):
+        put("reader", "only-18-" + name, header() + chunk(*payload[:1], 0, *payload[1:]))
+    for metric in range(6, 12):
+        choice = bytes([metric, metric % 4, 0, metric * 8 % 64, 0, 0, 0, 0])
+        put("profile", "memory-%d" % metric, header(choice + USUAL) + chunks(
+            *WHOLE[:-3], STEPS, COUNTERS, *[MEMORY] * (metric % 3 + 1), SAMPLED, STATS, END))
     put("reader", "timeline", header() + chunks(*WHOLE[:-2], *TIMELINE, STATS, END))
     for kind, payload, records in TIMELINE:
         put("reader", "only-%d" % kind, header() + chunk(kind, 0, payload, records))
