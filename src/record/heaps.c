@@ -325,7 +325,7 @@ static void take_record(struct heaps *h, struct heaps_process *p, struct heaps_f
         break;
     }
     case RINGMEM_UNMAP:
-        heap_unmap(heap, address, size);
+        heap_unmap(heap, address, size, f->tick);
         break;
     case RINGMEM_FREE: {
         f->tail--;
