@@ -125,10 +125,10 @@ static uint64_t look_at(struct drain *d, uint32_t slot, const struct session_clo
 static uint64_t look_at_all(struct drain *d, bool deaths)
 {
     uint64_t taken = 0;
+    bool stop = atomic_load(&d->stop); /* before rings are looked for */
     atomic_store_explicit(&d->session->shared->beat_ns, clock_mono_ns(), memory_order_relaxed);
     /* the recorder, or the disk, is behind: rings fill, and their threads wait */
-    if (atomic_load(&d->held_bytes) + atomic_load(&d->memory_bytes) > MAX_HELD_BYTES &&
-        !atomic_load(&d->stop))
+    if (atomic_load(&d->held_bytes) + atomic_load(&d->memory_bytes) > MAX_HELD_BYTES && !stop)
         return 0;
     struct session_clock clock = session_clock_now(d->session);
     for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++) {
@@ -141,7 +141,7 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
     }
     if (d->heaps) {
         pthread_mutex_lock(&d->lock);
-        taken += heaps_turn(d->heaps, &clock, deaths, atomic_load(&d->stop));
+        taken += heaps_turn(d->heaps, clock.tick, deaths, stop);
         atomic_store(&d->memory_bytes, heaps_held_bytes(d->heaps));
         pthread_mutex_unlock(&d->lock);
     }

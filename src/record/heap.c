@@ -472,7 +472,7 @@ static void remove_range(struct heap *h, size_t at)
     h->ranges.len--;
 }
 
-void heap_unmap(struct heap *h, uint64_t address, uint64_t size)
+void heap_unmap(struct heap *h, uint64_t address, uint64_t size, uint64_t tick)
 {
     uint64_t end = address + size;
     size_t i = find_range(h, address);
@@ -481,6 +481,10 @@ void heap_unmap(struct heap *h, uint64_t address, uint64_t size)
     while (i < h->ranges.len && h->ranges.data[i].start < end) {
         struct heap_range *r = &h->ranges.data[i];
         uint64_t first = max_u64(address, r->start), last = min_u64(end, r->end);
+        if (r->tick > tick) {
+            i++;
+            continue;
+        }
         cut(h, r, last - first);
         if (first > r->start && last < r->end) { /* both ends stay */
             struct heap_range rest = *r;
@@ -504,10 +508,10 @@ void heap_unmap(struct heap *h, uint64_t address, uint64_t size)
 
 void heap_map(struct heap *h, uint32_t site, uint64_t address, uint64_t size, uint64_t tick)
 {
-    struct heap_range range = {.start = address, .end = address + size, .site = site};
+    struct heap_range range = {.start = address, .end = address + size, .site = site, .tick = tick};
     if (size == 0 || range.end < address)
         return;
-    heap_unmap(h, address, size);
+    heap_unmap(h, address, size, UINT64_MAX);
     struct heap_range *r =
         new_whole(h, &range.whole) ? insert_range(h, find_range(h, address), range) : NULL;
     if (!r) {
@@ -530,6 +534,6 @@ void heap_drop_all(struct heap *h)
             i++;
     while (h->ranges.len) {
         const struct heap_range *r = &h->ranges.data[h->ranges.len - 1];
-        heap_unmap(h, r->start, r->end - r->start);
+        heap_unmap(h, r->start, r->end - r->start, UINT64_MAX);
     }
 }

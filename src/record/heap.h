@@ -58,6 +58,7 @@ struct heap_range { /* pages */
     uint32_t site;
     uint32_t slot;  /* in the log */
     uint32_t whole; /* which mapping it is a piece of */
+    uint64_t tick;  /* when it was mapped */
 };
 
 struct heap_blocks {
@@ -116,7 +117,9 @@ void heap_free(struct heap *h, uint64_t address, bool brief, struct heap_undo *r
 /* It was there all the time; once only. */
 void heap_undo(struct heap *h, struct heap_undo *undo, uint64_t tick);
 void heap_map(struct heap *h, uint32_t site, uint64_t address, uint64_t size, uint64_t tick);
-void heap_unmap(struct heap *h, uint64_t address, uint64_t size);
+/* `tick`: before the call, which is told after it. What was mapped since then is not meant: somebody else was quicker to
+ * tell that he had the address. */
+void heap_unmap(struct heap *h, uint64_t address, uint64_t size, uint64_t tick);
 
 /* All is gone at once: the process executes another program. */
 void heap_drop_all(struct heap *h);

@@ -21,7 +21,7 @@ struct carry {
 static uint32_t code_of(struct carry *c, uint32_t number)
 {
     struct format_writer *w = c->shared->writer;
-    struct heaps_code *code = number < c->h->codes.len ? &c->h->codes.data[number] : NULL;
+    struct heaps_code *code = heaps_find_code(c->h, number);
     if (number == HEAP_BEYOND) {
         static const char name[] = "<stacks beyond what is kept>";
         struct record_code special = {.name = format_writer_string(w, name, sizeof name - 1),
@@ -30,7 +30,7 @@ static uint32_t code_of(struct carry *c, uint32_t number)
             c->h->beyond_code = format_writer_code(w, &special);
         return c->h->beyond_code;
     }
-    if (!code || !code->code.name)
+    if (!code)
         return 0;
     if (!code->file_code) {
         const struct remote_code *r = &code->code;
@@ -65,7 +65,7 @@ static bool stack_of(struct carry *c, uint32_t node, uint32_t *ret)
         if (!stack.code && !c->last)
             return false;
         if (stack.code && n->code != HEAP_BEYOND) {
-            const struct remote_code *code = &c->h->codes.data[n->code].code;
+            const struct remote_code *code = &heaps_find_code(c->h, n->code)->code;
             int32_t line = remote_code_line(code, n->offset);
             stack.line = line > 0 ? (uint32_t)line : code->first_line;
         }
