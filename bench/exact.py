@@ -29,19 +29,19 @@ PROGRAMS = {
 
 # The same for the measures of memory. Longer: what they promise is a few percent.
 ALLOCATORS = {
-    "mix": (["allocate.py", "mix"], (200000, 1000000), []),
-    "grow": (["allocate.py", "grow"], (2000, 10000), []),
-    "bytes": (["allocate.py", "bytes"], (300000, 1500000), []),
-    "deep20": (["allocate.py", "deep20"], (80000, 450000), []),
-    "deep100": (["allocate.py", "deep100"], (25000, 140000), []),
-    "calls": (["allocate.py", "calls"], (1500, 6500), []),
+    "mix": (["allocate.py", "mix"], (100000, 1000000), []),
+    "grow": (["allocate.py", "grow"], (1000, 10000), []),
+    "bytes": (["allocate.py", "bytes"], (150000, 1500000), []),
+    "deep20": (["allocate.py", "deep20"], (40000, 450000), []),
+    "deep100": (["allocate.py", "deep100"], (15000, 140000), []),
+    "calls": (["allocate.py", "calls"], (800, 6500), []),
 }
 JOBS = {
-    "pandas": (["pandas_job.py"], (4, 16), ["pandas"]),
-    "template": (["template.py"], (60, 260), ["jinja2"]),
-    "sql": (["sql.py"], (8, 30), ["sqlglot"]),
-    "json": (["json_job.py"], (8, 40), ["json"]),
-    "parser": (["parser.py"], (25, 95), ["lark"]),
+    "pandas": (["pandas_job.py"], (2, 16), ["pandas"]),
+    "template": (["template.py"], (30, 260), ["jinja2"]),
+    "sql": (["sql.py"], (4, 30), ["sqlglot"]),
+    "json": (["json_job.py"], (4, 40), ["json"]),
+    "parser": (["parser.py"], (12, 95), ["lark"]),
 }
 
 

@@ -170,7 +170,7 @@ def reading(bench, place):
     count = bench.scale(*READING["events"])
     _, out = recorded(bench, place, "objects", [target_program("allocate.py"), "events", str(count)], "--memory-events")
     rows = []
-    for words in (["memory", "summary"], ["memory", "leaks"], ["memory", "lines"], ["report", "--metric", "peak"]):
+    for words in (["memory", "summary"], ["memory", "leaks"], ["memory", "lines"], ["memory", "summary", "--at", "1"], ["report", "--metric", "peak"]):
         done = run([PYROMETER, *words, out]).expect()
         rows.append({"command": " ".join(words), "seconds": done.wall, "mb": done.peak_bytes / 1e6})
         if words[-1] in ("summary", "peak"):

@@ -11,7 +11,7 @@
 enum {
     CHECK_WORDS = 1 << 12, /* words between two thoughts */
     UNSTAMPED = 64,        /* records that go without a stamp: the time axis is as coarse */
-    SMALL = 512,           /* larger blocks Python takes from malloc, where others are */
+    SMALL = 448,           /* larger blocks Python may take from malloc, where others are */
     SPINS = 200,           /* of the pause instruction before the first sleep */
     SLEEP_NS = 50000,
 };
@@ -34,11 +34,13 @@ void memory_start(void)
         return;
     }
     uint8_t *page = guest_map(PAGE, -1, 0);
-    if (!page || syscall(SYS_madvise, page, (size_t)PAGE, (long)MADV_WIPEONFORK) != 0) {
+    bool good = page && syscall(SYS_madvise, page, (size_t)PAGE, (long)MADV_WIPEONFORK) == 0 &&
+                memory_stack_init() &&
+                (!(guest.instruments & RING_SAMPLED) || memory_sample_init());
+    if (!good) {
         atomic_fetch_add(&guest.session->refused, 1);
         return;
     }
-    memory_stack_init();
     memory_watch_code();
     guest_thread_ends = close_thread;
     memory_switch = (_Atomic uint8_t *)page;
@@ -143,9 +145,13 @@ bool memory_slow(struct memory_thread *me, uint32_t words)
         atomic_store(memory_switch, 0);
         good = false;
     }
-    if (good && me->head + words > room_until(me) && !wait_for_room(me, words)) {
-        atomic_fetch_add_explicit(&me->ring->lost, 1, memory_order_relaxed);
-        good = false;
+    if (good) {
+        /* one that has waited in vain does not wait again until there is room */
+        me->starved =
+            me->head + words > room_until(me) && (me->starved || !wait_for_room(me, words));
+        good = !me->starved;
+        if (me->starved)
+            atomic_fetch_add_explicit(&me->ring->lost, 1, memory_order_relaxed);
     }
     if (good) {
         uint64_t until = room_until(me), soon = me->head + words + CHECK_WORDS;

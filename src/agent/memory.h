@@ -24,6 +24,7 @@ struct memory_frame {
 struct memory_thread {
     uint32_t inside;      /* how deep in allocators, or in ourselves */
     bool refused;         /* there was no ring */
+    bool starved;         /* it has waited for room in vain: until there is some it does not */
     uint32_t unstamped;   /* records since the last stamp */
     uint64_t head, limit; /* words ever written; where to stop and think */
     uint64_t last;        /* tick of the last stamp */
@@ -95,8 +96,11 @@ bool memory_put_ext(struct memory_thread *me, enum ringmem_ext kind,
 /* Tells the stack of this thread, as far as it has changed. False: it could not be told. */
 bool memory_sync_stack(struct memory_thread *me, enum memory_order_kind order);
 
-/* By the version that py names. */
-void memory_stack_init(void);
+/* By the version that py names. False: there is no memory for it. */
+bool memory_stack_init(void);
+
+/* The same for sampling. */
+bool memory_sample_init(void);
 
 /* A code object dies: its address will mean another. */
 void memory_forget_code(uintptr_t code);

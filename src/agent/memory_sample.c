@@ -8,8 +8,14 @@ enum {
     MAX_PROBES = 32,
 };
 
-static _Atomic uintptr_t chosen[SLOTS]; /* 0: free */
+static _Atomic uintptr_t *chosen; /* SLOTS; 0: free */
 _Atomic uint16_t memory_sieve[MEMORY_SIEVE];
+
+bool memory_sample_init(void)
+{
+    chosen = guest_map(SLOTS * sizeof *chosen, -1, 0);
+    return chosen != NULL;
+}
 
 static uint64_t roll(struct memory_thread *me)
 {

@@ -15,7 +15,7 @@ enum {
     MAX_GONE = 12,         /* and frames that have gone */
     FIRST_CAPACITY = 4096, /* frames */
     MAX_CAPACITY = 1 << 22,
-    CODE_SLOTS = 1 << 17,
+    CODE_SLOTS = 1 << 16,
     MAX_PROBES = 64,
     MAX_TEXT = 2048, /* bytes of a name or a file's path */
 };
@@ -25,10 +25,10 @@ enum {
  * By address, for as long as the object lives: memory_forget_code() is called when it dies. Threads that
  * do not hold the GIL look here too, but only for code that runs on their own stack, so it does not die meanwhile. */
 
-static struct {
+static struct code_slot {
     _Atomic uintptr_t code; /* 0: free; FORGOTTEN: free again */
     _Atomic uint32_t number;
-} codes[CODE_SLOTS];
+} * codes; /* CODE_SLOTS, in pages of our own */
 enum { FORGOTTEN = 1 };
 static _Atomic uint64_t deaths; /* of code objects that had a number */
 
@@ -318,8 +318,9 @@ SYNC(sync_314, WALK_SHAPE_314)
 
 static sync_function *sync_this;
 
-void memory_stack_init(void)
+bool memory_stack_init(void)
 {
+    codes = guest_map(CODE_SLOTS * sizeof *codes, -1, 0);
     static const struct {
         struct walk_shape shape;
         sync_function *sync;
@@ -331,6 +332,7 @@ void memory_stack_init(void)
     };
     shape = by_minor[py.minor].shape;
     sync_this = by_minor[py.minor].sync;
+    return codes != NULL;
 }
 
 /* Below 3.12 the thread that holds the GIL is known, and not which of them this is, unless it is that one. A thread

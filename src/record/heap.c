@@ -523,3 +523,17 @@ void heap_map(struct heap *h, uint32_t site, uint64_t address, uint64_t size, ui
         r->slot = memlog_allocate(h->log, site, size, h->log_ns);
     add(h, site, size, tick, true);
 }
+
+void heap_drop_all(struct heap *h)
+{
+    struct heap_undo unused;
+    for (size_t i = 0; i <= h->blocks.mask;)
+        if (h->blocks.key[i]) /* another may move into its place */
+            heap_free(h, h->blocks.key[i] >> SIZE_BITS << 3, false, &unused);
+        else
+            i++;
+    while (h->ranges.len) {
+        const struct heap_range *r = &h->ranges.data[h->ranges.len - 1];
+        heap_unmap(h, r->start, r->end - r->start, UINT64_MAX);
+    }
+}

@@ -121,6 +121,9 @@ void heap_map(struct heap *h, uint32_t site, uint64_t address, uint64_t size, ui
  * tell that he had the address. */
 void heap_unmap(struct heap *h, uint64_t address, uint64_t size, uint64_t tick);
 
+/* All is gone at once: the process executes another program. */
+void heap_drop_all(struct heap *h);
+
 /* The site has, or has had, its share of the last high-water mark: makes peak_count and peak_bytes good. */
 void heap_settle(const struct heap *h, struct heap_site *s);
 

@@ -83,7 +83,7 @@ void heaps_free(struct heaps *h)
 static struct heaps_process *process_of(struct heaps *h, uint32_t pid, uint64_t image)
 {
     for (size_t i = h->processes.len; i-- > 0;)
-        if (h->processes.data[i]->pid == pid && h->processes.data[i]->image == image)
+        if (h->processes.data[i]->pid == pid && !h->processes.data[i]->ended)
             return h->processes.data[i];
     struct heaps_process **place = vec_push(&h->processes);
     struct heaps_process *p = place ? calloc(1, sizeof *p) : NULL;
@@ -116,6 +116,7 @@ void heaps_meet(struct heaps *h, uint32_t slot, struct ring_header *ring)
     *place = f;
     f->slot = slot;
     f->ring = ring;
+    f->image = ring->image;
     f->words = (const uint64_t *)((const char *)ring + RING_HEADER_BYTES);
     f->tail = f->head = atomic_load(&ring->tail);
     f->tick = ring->start_tick;
@@ -401,7 +402,7 @@ static uint64_t bound_by(struct heaps *h, struct heaps_process *p, const struct 
     *ret_next = NULL;
     for (size_t i = 0; i < p->feeds.len; i++) {
         struct heaps_feed *f = p->feeds.data[i];
-        if (f == me || !f->ring)
+        if (f == me || !f->ring || f->image != p->image)
             continue;
         bool has = find_record(h, p, f);
         uint64_t tick = has ? f->next_tick : f->writing ? f->tick : UINT64_MAX;
@@ -455,7 +456,7 @@ static bool close_rings(struct heaps *h, struct heaps_process *p, bool dead)
     bool open = false;
     for (size_t i = 0; i < p->feeds.len; i++) {
         struct heaps_feed *f = p->feeds.data[i];
-        if (!f->ring)
+        if (!f->ring || f->image != p->image)
             continue;
         uint32_t state = atomic_load(&h->session->shared->slot_state[f->slot]);
         if ((state == RING_CLOSED || dead) && look_at_ring(f) && f->tail == f->head)
@@ -525,34 +526,58 @@ static void keep_time(struct heaps *h, struct heaps_process *p)
         heaps_snapshot(h, p, 0, now - h->origin_ns);
 }
 
-static uint64_t turn(struct heaps *h, struct heaps_process *p, uint64_t met, bool deaths, bool last)
+/* A ring of the next program that the process has executed; NULL: there is none. */
+static struct heaps_feed *next_image(const struct heaps_process *p)
+{
+    struct heaps_feed *next = NULL;
+    for (size_t i = 0; i < p->feeds.len; i++) {
+        struct heaps_feed *f = p->feeds.data[i];
+        if (f->ring && f->image > p->image && (!next || f->image < next->image))
+            next = f;
+    }
+    return next;
+}
+
+static void look_at_rings(struct heaps *h, struct heaps_process *p,
+                          const struct session_clock *clock, bool dead)
+{
+    for (size_t i = 0; i < p->feeds.len; i++) {
+        struct heaps_feed *f = p->feeds.data[i];
+        if (!f->ring || f->image > p->image)
+            continue;
+        f->complete = dead || atomic_load(&h->session->shared->slot_state[f->slot]) == RING_CLOSED;
+        if (f->image < p->image || !look_at_ring(f)) { /* or it is of a program that is no more */
+            f->nonsense++;
+            close_feed(h, f);
+            continue;
+        }
+        double stuck = (double)(int64_t)(clock->tick - f->tick) * clock->ns_per_tick;
+        if (dead || stuck > (double)STUCK_NS)
+            f->writing = false;
+    }
+}
+
+static uint64_t turn(struct heaps *h, struct heaps_process *p, const struct session_clock *clock,
+                     bool deaths, bool last)
 {
     if (p->ended)
         return 0;
     uint64_t now = clock_mono_ns();
-    struct session_clock clock = session_clock_now(h->session);
-    /* the moment comes first, then the search for rings, then the looks: what is stamped before it is published by then, or being
-     * written. That holds for a single ring, too: another may have opened since, and its first block be given back here. */
-    uint64_t horizon = met - (uint64_t)((double)LAG_NS / clock.ns_per_tick);
-    bool dead = last || p->gone;
+    uint64_t horizon = clock->tick - (uint64_t)((double)LAG_NS / clock->ns_per_tick);
+    const struct heaps_feed *next = next_image(p);
+    bool dead = last || next || p->gone;
     p->gone = p->gone || (deaths && is_gone(p->pid));
-    for (size_t i = 0; i < p->feeds.len; i++) {
-        struct heaps_feed *f = p->feeds.data[i];
-        if (!f->ring)
-            continue;
-        f->complete = dead || atomic_load(&h->session->shared->slot_state[f->slot]) == RING_CLOSED;
-        if (!look_at_ring(f)) {
-            f->nonsense++;
-            close_feed(h, f);
-        }
-        double stuck = (double)(int64_t)(clock.tick - f->tick) * clock.ns_per_tick;
-        if (dead || stuck > (double)STUCK_NS)
-            f->writing = false;
+    look_at_rings(h, p, clock, dead);
+    if (dead)
+        horizon = UINT64_MAX; /* there is no more to come */
+    uint64_t taken = take_process(h, p, clock, horizon);
+    bool open = close_rings(h, p, dead);
+    if (dead && !open && taken == 0 && next) { /* it has executed another program */
+        heap_drop_all(&p->heap);
+        p->image = next->image;
+        return 1;
     }
-    if (dead) /* there is no more to come */
-        horizon = UINT64_MAX;
-    uint64_t taken = take_process(h, p, &clock, horizon);
-    if (!close_rings(h, p, dead) && dead && taken == 0) {
+    if (dead && !open && taken == 0) {
         if (p->heap.log)
             memlog_finish_block(p->heap.log);
         heaps_snapshot(h, p, RECORD_MEMORY_LAST, now - h->origin_ns);
@@ -572,16 +597,11 @@ size_t heaps_held_bytes(const struct heaps *h)
     return bytes;
 }
 
-uint64_t heaps_turn(struct heaps *h, uint64_t met, bool deaths, bool last)
+uint64_t heaps_turn(struct heaps *h, const struct session_clock *clock, bool deaths, bool last)
 {
     uint64_t taken = 0;
-    for (size_t i = 0; i < h->processes.len; i++) {
-        struct heaps_process *p = h->processes.data[i];
-        taken += turn(h, p, met, deaths, last);
-        /* a later image of the same process: this one has made room for it */
-        for (size_t k = i + 1; k < h->processes.len && !p->gone; k++)
-            p->gone = h->processes.data[k]->pid == p->pid;
-    }
+    for (size_t i = 0; i < h->processes.len; i++)
+        taken += turn(h, h->processes.data[i], clock, deaths, last);
     return taken;
 }
 

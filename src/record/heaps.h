@@ -26,6 +26,7 @@ struct heaps_feed {
     struct ring_header *ring; /* mapped; NULL: its thread has ended */
     const uint64_t *words;
     uint64_t tail, head; /* taken; published when the turn began */
+    uint64_t image;      /* which program of its process it belongs to */
     bool writing;        /* a record was being made then: it may be older than others' */
     bool complete;       /* no more words will come */
     uint64_t tick;       /* the last stamp */
@@ -65,14 +66,14 @@ struct heaps_group {
     uint32_t thread, stack, allocator;
     uint64_t peak_count, peak_bytes;
     double live_variance, peak_variance;
-    uint32_t mark; /* of the checkpoint that it was last in */
+    uint64_t scaled[6]; /* sums of estimates so far, in parts */
+    uint32_t mark;      /* of the checkpoint that it was last in */
     uint32_t record;
 };
 
-/* A process, or rather one program that it runs: exec begins another. */
 struct heaps_process {
     uint32_t pid;
-    uint64_t image;
+    uint64_t image; /* which program it runs; exec begins another, and all memory is gone */
     struct heap heap;
     VEC(struct heaps_feed *) feeds;
     VEC(struct heaps_snapshot) snapshots;
@@ -109,9 +110,9 @@ void heaps_free(struct heaps *h);
 /* A ring appears, mapped; it is ours from then on. */
 void heaps_meet(struct heaps *h, uint32_t slot, struct ring_header *ring);
 
-/* Decodes what there is, some of it at a time. `met`: a tick from before rings were last looked for: what a ring that opened later
- * says is of later, too. `last`: no more will come, and the looking for rings was after that. Returns the words that were taken. */
-uint64_t heaps_turn(struct heaps *h, uint64_t met, bool deaths, bool last);
+/* Decodes what there is, some of it at a time. `clock`: a moment before the slots were looked over for new rings, so that what is
+ * stamped before it is published by now, or being written. `last`: no more will come. Returns the words that were taken. */
+uint64_t heaps_turn(struct heaps *h, const struct session_clock *clock, bool deaths, bool last);
 
 /* The definition of a code number; NULL: it has not come. Good until the next turn. */
 struct heaps_code *heaps_find_code(struct heaps *h, uint32_t number);

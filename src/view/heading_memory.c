@@ -97,3 +97,9 @@ void view_heading_memory_facts(struct json *j, const struct analysis_weights *w)
     json_kv_bool(j, "unfinished", w->memory->unfinished);
     json_object_end(j);
 }
+
+struct view_cell view_memory_error_cell(double variance)
+{
+    double error = analysis_memory_error(variance);
+    return (struct view_cell){.real = error, .absent = !isfinite(error)};
+}

@@ -162,7 +162,7 @@ static struct view_cell cell_of(struct printer *p, enum column which, uint32_t a
     case SELF:
         return size_cell(p, row->self);
     case ERROR:
-        return real_cell(analysis_memory_error(row->self_variance));
+        return view_memory_error_cell(row->self_variance);
     case SELF_PERCENT:
         return percent_cell((double)row->self.weight, whole);
     case COUNT:
@@ -170,7 +170,7 @@ static struct view_cell cell_of(struct printer *p, enum column which, uint32_t a
     case TOTAL:
         return size_cell(p, row->total);
     case TOTAL_ERROR:
-        return real_cell(analysis_memory_error(row->total_variance));
+        return view_memory_error_cell(row->total_variance);
     case TOTAL_PERCENT:
         return percent_cell((double)row->total.weight, whole);
     case TOTAL_COUNT:

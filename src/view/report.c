@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "view/familiar.h"
 #include "view/heading.h"
+#include "view/heading_memory.h"
 #include "view/run.h"
 #include "view/text.h"
 #include "view/units.h"
@@ -62,7 +63,7 @@ struct printer {
     struct view_column columns[COLUMN_COUNT];
     enum column which[COLUMN_COUNT]; /* what stands in each of them */
     size_t column_count;
-    bool in_edges;       /* the row being printed is a caller or callee */
+    bool in_edges;       /* the row being printed is a caller or callee: its errors are not */
     struct counts count; /* of the row being printed, where they were counted */
     struct view_familiar_calls ncalls;
     struct buf where;
@@ -219,13 +220,6 @@ static double error_of(const struct printer *p, struct analysis_weight w)
     return analysis_share_error(share_of(p, w), p->report->weights->total.samples);
 }
 
-/* Of sampled memory. Calls between rows have none: `row` is another one's. */
-static struct view_cell bytes_error_cell(const struct printer *p, double variance)
-{
-    double error = analysis_memory_error(p->in_edges ? NAN : variance);
-    return (struct view_cell){.real = error, .absent = !isfinite(error)};
-}
-
 static struct view_cell place_cell(struct printer *p, const struct analysis_row *row, bool familiar)
 {
     buf_clear(&p->where);
@@ -323,9 +317,9 @@ static struct view_cell cell_of(struct printer *p, enum column which,
         return (struct view_cell){.count = row->hits,
                                   .absent = !row->hits && !p->report->weights->exact};
     case ERROR:
-        return bytes_error_cell(p, row->self_variance);
+        return view_memory_error_cell(p->in_edges ? NAN : row->self_variance);
     case TOTAL_BYTES_ERROR:
-        return bytes_error_cell(p, row->total_variance);
+        return view_memory_error_cell(p->in_edges ? NAN : row->total_variance);
     case SPECIAL:
         return (struct view_cell){.count = row->special};
     case TEXT_WHERE:

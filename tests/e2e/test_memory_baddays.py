@@ -102,7 +102,7 @@ def test_out_of_memory(python, mode, truth_env, tmp_path):
     assert sums["bytes"] == sums["count"] * (8 << 20) and 10 <= sums["count"] <= 32
 
 
-@pytest.mark.parametrize("room", [4, 16, 512], ids="{}MB".format)
+@pytest.mark.parametrize("room", [8, 64], ids="{}MB".format)
 @pytest.mark.long
 def test_no_room_for_us(python, room, truth_env, tmp_path):
     """A limit so tight that there is room for the program, but none for rings: the program must not be the one that lacks it."""
@@ -196,7 +196,7 @@ CRASHES = {
     "double_free": ("p = malloc(100)\nfree(p)\nfree(p)\n", signal.SIGABRT),
     "wild_pointer": ("p = malloc(5000)\nfree(p + 8)\n", signal.SIGABRT),
     "no_pointer": ("free(0x1000)\n", signal.SIGSEGV),
-    "smashed_header": ("p = malloc(2000)\nq = malloc(2000)\nctypes.memset(p + 2000, 0x41, 16)\nfree(q)\n", signal.SIGABRT),
+    "smashed_header": ("p = malloc(2000)\nctypes.memset(p - 8, 0x41, 8)\nfree(p)\n", signal.SIGABRT),
     "smashed_realloc": ("p = malloc(5000)\nctypes.memset(p - 8, 0x41, 8)\nrealloc(p, 9000)\n", signal.SIGABRT),
     "abort": ("os.abort()\n", signal.SIGABRT),
     "fatal": ("ctypes.string_at(0)\n", signal.SIGSEGV),
@@ -565,21 +565,20 @@ import os, signal, sys
 from truth import free, malloc, signals_seen, storm
 made = storm(200000, 5000)  # storm
 assert signals_seen() > 0
-handled = 0
+handled = []  # a sum could be taken by one handler in the midst of another
 def handler(number, frame):
-    global handled
-    handled += 1
+    handled.append(number)
     free(malloc(777))  # handler
 signal.signal(signal.SIGALRM, handler)
 signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)
 blocks = 0
-while handled < 200:
+while len(handled) < 200:
     free(malloc(64))  # loop
     x = [bytes(n) for n in range(10)]
     blocks += 1
 signal.setitimer(signal.ITIMER_REAL, 0)
 signal.signal(signal.SIGALRM, signal.SIG_IGN)
-print(made, handled, blocks, flush=True)
+print(made, len(handled), blocks, flush=True)
 os._exit(0)
 """
 
@@ -601,12 +600,14 @@ def test_storm_of_signals(python, mode, truth_env, tmp_path):
 # --- together with the other instruments ---
 
 
-@pytest.mark.parametrize("others", [["--calls"], ["--lines"], ["--trace"]], ids=lambda o: o[0])
+@pytest.mark.parametrize("others", ["--calls", "--lines", "--trace"])
 @pytest.mark.long
 def test_with_other_instruments(python, others, truth_env, tmp_path):
-    """What other guests of the program allocate is not the program's, and does not change what its lines are charged with."""
-    names = ["generators", "polymorphic", "exceptions", "reallocs", "pymem"]
-    recording = same([python.path, program("all"), *names], tmp_path / "x.pyro", "objects", *others, env=truth_env)
-    memory = Memory(recording.path)
-    for one in names:
-        check_program(memory, program(one), "objects")
+    """What other guests of the program allocate is not the program's, and does not change what its lines are charged with. (Objects that
+    CPython itself makes to tell those guests of something are: so what the domains are asked for is not looked at here.)"""
+    names = ["generators", "polymorphic", "exceptions", "reallocs", "blocks"]
+    for mode in MODES:
+        recording = same([python.path, program("all"), *names], tmp_path / (mode + ".pyro"), mode, others, env=truth_env)
+        memory = Memory(recording.path)
+        for one in names:
+            check_program(memory, program(one), mode)
