@@ -13,8 +13,16 @@ _Atomic uint16_t memory_sieve[MEMORY_SIEVE];
 
 bool memory_sample_init(void)
 {
-    chosen = guest_map(SLOTS * sizeof *chosen, -1, 0);
-    return chosen != NULL;
+    if (!chosen) {
+        chosen = guest_map(SLOTS * sizeof *chosen, -1, 0);
+        return chosen != NULL;
+    }
+    /* what was told to another recorder is not given back to this one */
+    for (size_t i = 0; i < SLOTS; i++)
+        atomic_store_explicit(&chosen[i], 0, memory_order_relaxed);
+    for (size_t i = 0; i < MEMORY_SIEVE; i++)
+        atomic_store_explicit(&memory_sieve[i], 0, memory_order_relaxed);
+    return true;
 }
 
 static uint64_t roll(struct memory_thread *me)

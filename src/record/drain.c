@@ -23,8 +23,11 @@ enum {
 #define NAP_NS (2 * NS_PER_MS)
 /* Memory has no times to be disturbed, and a program that does little else fills its ring in three ms. */
 #define SHORT_NAP_NS (200 * NS_PER_US)
-#define BLOCKS_NS    (400 * NS_PER_MS) /* events wait for company so long */
-#define DEATHS_NS    (20 * NS_PER_MS)  /* processes that died without a word are looked for */
+/* Nothing has come for a while. */
+#define IDLE_NS     (50 * NS_PER_MS)
+#define LONG_NAP_NS (5 * NS_PER_MS)
+#define BLOCKS_NS   (400 * NS_PER_MS) /* events wait for company so long */
+#define DEATHS_NS   (20 * NS_PER_MS)  /* processes that died without a word are looked for */
 
 /* A process whose guest told what its probes cost, and how quick the machine was since. */
 struct calibrated {
@@ -141,7 +144,7 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
     }
     if (d->heaps) {
         pthread_mutex_lock(&d->lock);
-        taken += heaps_turn(d->heaps, clock.tick, deaths, stop);
+        taken += heaps_turn(d->heaps, &clock, deaths, stop);
         atomic_store(&d->memory_bytes, heaps_held_bytes(d->heaps));
         pthread_mutex_unlock(&d->lock);
     }
@@ -151,7 +154,7 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
 static void *drain_main(void *arg)
 {
     struct drain *d = arg;
-    uint64_t deaths_ns = 0;
+    uint64_t deaths_ns = 0, busy_ns = 0;
     while (!atomic_load_explicit(&d->stop, memory_order_relaxed)) {
         uint64_t now = clock_mono_ns();
         bool deaths = now - deaths_ns > DEATHS_NS;
@@ -161,8 +164,11 @@ static void *drain_main(void *arg)
         atomic_store(&d->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
         if (taken >= TURN_WORDS)
             continue; /* somebody is quicker than one turn: go on */
+        if (taken)
+            busy_ns = now;
         bool hurry = d->heaps && taken > MEMORY_BUSY_WORDS;
-        struct timespec nap = {0, hurry ? (long)SHORT_NAP_NS : (long)NAP_NS};
+        bool idle = now - busy_ns > IDLE_NS;
+        struct timespec nap = {0, (long)(hurry ? SHORT_NAP_NS : idle ? LONG_NAP_NS : NAP_NS)};
         nanosleep(&nap, NULL);
     }
     while (look_at_all(d, true))

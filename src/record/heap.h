@@ -5,7 +5,7 @@
  * new one is reached, a number is counted up; a site keeps what it had at the last one when it is touched for the first
  * time after it, for until then nothing of it has changed.
  *
- * A block takes 12 bytes in a table that is at most 7/8 full. Sizes that do not fit are kept apart. */
+ * A block takes 12 bytes in a table that is at most 17/20 full. Sizes that do not fit are kept apart. */
 #ifndef PYROMETER_RECORD_HEAP_H
 #define PYROMETER_RECORD_HEAP_H
 
@@ -65,7 +65,7 @@ struct heap_blocks {
     uint64_t *key; /* address / 8 above, size below; 0: free */
     uint32_t *site;
     uint32_t *slot; /* in the log; NULL: there is none */
-    size_t mask, used;
+    size_t size, used;
 };
 
 struct heap_large { /* sizes that do not fit a key, by address */

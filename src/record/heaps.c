@@ -75,6 +75,7 @@ void heaps_free(struct heaps *h)
     vec_release(&h->processes);
     vec_release(&h->codes);
     idxmap_release(&h->code_map);
+    free(h->lines);
     free(h);
 }
 
@@ -526,13 +527,16 @@ static void keep_time(struct heaps *h, struct heaps_process *p)
         heaps_snapshot(h, p, 0, now - h->origin_ns);
 }
 
-/* A ring of another program that the process runs by now; NULL: it has not executed one. */
+/* A ring of the next program that the process has executed; NULL: there is none. */
 static struct heaps_feed *next_image(const struct heaps_process *p)
 {
-    for (size_t i = 0; i < p->feeds.len; i++)
-        if (p->feeds.data[i]->ring && p->feeds.data[i]->image > p->image)
-            return p->feeds.data[i];
-    return NULL;
+    struct heaps_feed *next = NULL;
+    for (size_t i = 0; i < p->feeds.len; i++) {
+        struct heaps_feed *f = p->feeds.data[i];
+        if (f->ring && f->image > p->image && (!next || f->image < next->image))
+            next = f;
+    }
+    return next;
 }
 
 static void look_at_rings(struct heaps *h, struct heaps_process *p,
@@ -540,10 +544,10 @@ static void look_at_rings(struct heaps *h, struct heaps_process *p,
 {
     for (size_t i = 0; i < p->feeds.len; i++) {
         struct heaps_feed *f = p->feeds.data[i];
-        if (!f->ring || f->image != p->image)
+        if (!f->ring || f->image > p->image)
             continue;
         f->complete = dead || atomic_load(&h->session->shared->slot_state[f->slot]) == RING_CLOSED;
-        if (!look_at_ring(f)) {
+        if (f->image < p->image || !look_at_ring(f)) { /* or it is of a program that is no more */
             f->nonsense++;
             close_feed(h, f);
             continue;
@@ -554,28 +558,24 @@ static void look_at_rings(struct heaps *h, struct heaps_process *p,
     }
 }
 
-static uint64_t turn(struct heaps *h, struct heaps_process *p, uint64_t met, bool deaths, bool last)
+static uint64_t turn(struct heaps *h, struct heaps_process *p, const struct session_clock *clock,
+                     bool deaths, bool last)
 {
     if (p->ended)
         return 0;
     uint64_t now = clock_mono_ns();
-    struct session_clock clock = session_clock_now(h->session);
-    /* the moment comes first, then the search for rings, then the looks: what is stamped before it is published by then, or being
-     * written. That holds for a single ring, too: another may have opened since, and its first block be given back here. */
-    uint64_t horizon = met - (uint64_t)((double)LAG_NS / clock.ns_per_tick);
+    uint64_t horizon = clock->tick - (uint64_t)((double)LAG_NS / clock->ns_per_tick);
     const struct heaps_feed *next = next_image(p);
-    bool dead = last || p->gone || p->replaced;
+    bool dead = last || next || p->gone;
     p->gone = p->gone || (deaths && is_gone(p->pid));
-    p->replaced = next != NULL;
-    look_at_rings(h, p, &clock, dead);
-    if (dead) /* there is no more to come */
-        horizon = UINT64_MAX;
-    uint64_t taken = take_process(h, p, &clock, horizon);
+    look_at_rings(h, p, clock, dead);
+    if (dead)
+        horizon = UINT64_MAX; /* there is no more to come */
+    uint64_t taken = take_process(h, p, clock, horizon);
     bool open = close_rings(h, p, dead);
     if (dead && !open && taken == 0 && next) { /* it has executed another program */
         heap_drop_all(&p->heap);
         p->image = next->image;
-        p->replaced = false;
         return 1;
     }
     if (dead && !open && taken == 0) {
@@ -598,11 +598,11 @@ size_t heaps_held_bytes(const struct heaps *h)
     return bytes;
 }
 
-uint64_t heaps_turn(struct heaps *h, uint64_t met, bool deaths, bool last)
+uint64_t heaps_turn(struct heaps *h, const struct session_clock *clock, bool deaths, bool last)
 {
     uint64_t taken = 0;
     for (size_t i = 0; i < h->processes.len; i++)
-        taken += turn(h, h->processes.data[i], met, deaths, last);
+        taken += turn(h, h->processes.data[i], clock, deaths, last);
     return taken;
 }
 

@@ -84,7 +84,6 @@ struct heaps_process {
     uint64_t marks;
     uint64_t start_ns;
     bool gone; /* was, when the last turn ended: by the next one all of its rings have been met */
-    bool replaced; /* rings of another program that it runs were met in an earlier turn */
     bool ended;
     /* the carrier's */
     uint32_t process; /* id in the file; UINT32_MAX: not asked for yet */
@@ -94,15 +93,23 @@ struct heaps_process {
     VEC(struct heaps_change) carried; /* by site: what of its peak is in its group */
 };
 
+enum { HEAPS_LINES = 1 << 13 };
+struct heaps_line {
+    uint32_t code; /* 0: empty */
+    int32_t offset;
+    uint32_t line;
+};
+
 struct heaps {
     const struct session *session; /* borrowed */
     uint64_t origin_ns;
     VEC(struct heaps_process *) processes;
     struct heaps_feed *feed[RING_MAX_SLOTS];
     VEC(struct heaps_code) codes;
-    struct idxmap code_map; /* by number: a program may make up any */
-    uint64_t codes_new;     /* definitions that have come */
-    uint32_t beyond_code;   /* id of what stands for HEAP_BEYOND */
+    struct idxmap code_map;   /* by number: a program may make up any */
+    uint64_t codes_new;       /* definitions that have come */
+    struct heaps_line *lines; /* HEAPS_LINES of them: lines that were looked up lately */
+    uint32_t beyond_code;     /* id of what stands for HEAP_BEYOND */
 };
 
 int heaps_new(const struct session *session, uint64_t origin_ns, struct heaps **ret);
@@ -111,9 +118,9 @@ void heaps_free(struct heaps *h);
 /* A ring appears, mapped; it is ours from then on. */
 void heaps_meet(struct heaps *h, uint32_t slot, struct ring_header *ring);
 
-/* Decodes what there is, some of it at a time. `met`: a tick from before rings were last looked for: what a ring that opened later
- * says is of later, too. `last`: no more will come, and the looking for rings was after that. Returns the words that were taken. */
-uint64_t heaps_turn(struct heaps *h, uint64_t met, bool deaths, bool last);
+/* Decodes what there is, some of it at a time. `clock`: a moment before the slots were looked over for new rings, so that what is
+ * stamped before it is published by now, or being written. `last`: no more will come. Returns the words that were taken. */
+uint64_t heaps_turn(struct heaps *h, const struct session_clock *clock, bool deaths, bool last);
 
 /* The definition of a code number; NULL: it has not come. Good until the next turn. */
 struct heaps_code *heaps_find_code(struct heaps *h, uint32_t number);

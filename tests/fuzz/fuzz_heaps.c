@@ -46,7 +46,8 @@ static void open_rings(struct rig *r, bool exec)
 
 static void turn(struct rig *r, bool last)
 {
-    heaps_turn(r->heaps, UINT64_MAX, false, last);
+    struct session_clock clock = {.tick = UINT64_MAX, .ns = UINT64_MAX, .ns_per_tick = 1};
+    heaps_turn(r->heaps, &clock, false, last);
     for (uint32_t i = 0; i < RINGS; i++)
         if (!r->heaps->feed[i])
             r->ring[i] = NULL;

@@ -13,14 +13,14 @@
 
 #include <cmocka.h>
 
-#define BLOCK  0x7f0000001000ull
-#define ALWAYS UINT64_MAX /* so late that every record may be taken */
+#define BLOCK 0x7f0000001000ull
 
 enum {
     MALLOC = RECORD_ALLOCATOR_MALLOC,
     IMAGE = 1,
     PAGE = 4096,
-    FAR = 1 << 20, /* ticks: past any that are written here */
+    FAR = 1 << 20,      /* ticks: past any that are near to the base */
+    ALWAYS = 100 * FAR, /* past all that are written here */
 };
 
 static struct session session;
@@ -169,10 +169,19 @@ static uint64_t nonsense(void)
     return sum;
 }
 
+/* A turn of the recorder, which has looked for rings that many ticks after the base. */
+static uint64_t turn(uint64_t ticks, bool last)
+{
+    struct session_clock clock = session_clock_now(&session);
+    clock.ns += (uint64_t)((double)(base + ticks - clock.tick) * clock.ns_per_tick);
+    clock.tick = base + ticks;
+    return heaps_turn(heaps, &clock, false, last);
+}
+
 /* No more will come. */
 static void finish(void)
 {
-    while (heaps_turn(heaps, ALWAYS, false, true))
+    while (turn(ALWAYS, true))
         ;
 }
 
@@ -239,7 +248,7 @@ static void test_order_of_stamps(void **state ATTR_UNUSED)
             put_free(&pens[(i + 1) % 2], BLOCK, 20 * i + 10);
         }
         put_alloc(&pens[0], BLOCK, 5, 20 * ROUNDS);
-        assert_int_equal(heaps_turn(heaps, ALWAYS, false, false), 3 * ROUNDS + 2);
+        assert_int_equal(turn(ALWAYS, false), 3 * ROUNDS + 2);
         const struct heap *h = &process(0)->heap;
         assert_int_equal(h->unknown + h->missed, 0);
         assert_int_equal(h->live_count, 1);
@@ -259,12 +268,12 @@ static void test_unmet_ring(void **state ATTR_UNUSED)
     const struct heap *h = &process(0)->heap;
     put_alloc(&a, BLOCK + 64, 1, 1);
     put_free(&a, BLOCK, FAR + 2);
-    heaps_turn(heaps, base + FAR, false, false);
+    turn(FAR, false);
     assert_int_equal(h->live_count, 1);
     assert_int_equal(h->unknown, 0);
     struct pen b = open_pen(1, 1, IMAGE);
     put_alloc(&b, BLOCK, 1, FAR + 1);
-    heaps_turn(heaps, base + 3 * FAR, false, false);
+    turn(3 * FAR, false);
     assert_int_equal(h->unknown, 0);
     assert_int_equal(h->live_count, 1);
     close_pen(&a);
@@ -284,19 +293,19 @@ static void test_writing_holds_back(void **state ATTR_UNUSED)
     put_alloc(&b, BLOCK + 8, 1, 5);
     put_alloc(&b, BLOCK + 16, 1, 20);
     put_free(&b, BLOCK + 24, 40);
-    heaps_turn(heaps, ALWAYS, false, false);
+    turn(ALWAYS, false);
     const struct heap *h = &process(0)->heap;
     assert_int_equal(h->live_count, 2);
     assert_int_equal(h->unknown, 0);
     put_alloc(&a, BLOCK + 24, 1, 30);
     atomic_store(&a.ring->writing, 0);
-    heaps_turn(heaps, ALWAYS, false, false);
+    turn(ALWAYS, false);
     assert_int_equal(h->live_count, 3);
     assert_int_equal(h->unknown, 0);
     /* one that died in the middle holds nobody back */
     atomic_store(&a.ring->writing, 1);
     put_free(&b, BLOCK, 50);
-    heaps_turn(heaps, ALWAYS, false, false);
+    turn(ALWAYS, false);
     assert_int_equal(h->live_count, 3);
     finish();
     assert_int_equal(h->live_count, 2);
@@ -314,7 +323,7 @@ static void test_closed_ring(void **state ATTR_UNUSED)
     put_alloc(&a, BLOCK, 10, 1);
     put_alloc(&a, BLOCK + 8, 20, 2);
     atomic_store(&session.shared->slot_state[0], RING_CLOSED);
-    heaps_turn(heaps, ALWAYS, false, false);
+    turn(ALWAYS, false);
     assert_null(heaps->feed[0]);
     assert_non_null(heaps->feed[1]);
     assert_int_equal(atomic_load(&session.shared->slot_state[0]), RING_FREE);
@@ -322,7 +331,7 @@ static void test_closed_ring(void **state ATTR_UNUSED)
     a = open_pen(0, 2, IMAGE); /* another thread gets the slot */
     put_free(&a, BLOCK, 3);
     put_alloc(&a, BLOCK, 5, 4);
-    heaps_turn(heaps, ALWAYS, false, false);
+    turn(ALWAYS, false);
     assert_int_equal(heaps->processes.len, 1);
     assert_int_equal(process(0)->feeds.len, 3);
     assert_int_equal(process(0)->heap.live_bytes, 25);
@@ -330,10 +339,10 @@ static void test_closed_ring(void **state ATTR_UNUSED)
     /* half a record, and its thread is gone */
     put(&b, ringmem_block(RINGMEM_ALLOC, MALLOC, BLOCK + 32, 1));
     publish(&b);
-    heaps_turn(heaps, ALWAYS, false, false);
+    turn(ALWAYS, false);
     assert_int_equal(nonsense(), 0);
     atomic_store(&session.shared->slot_state[1], RING_CLOSED);
-    heaps_turn(heaps, ALWAYS, false, false);
+    turn(ALWAYS, false);
     assert_null(heaps->feed[1]);
     assert_int_equal(nonsense(), 1);
     close_pen(&a);
@@ -369,29 +378,39 @@ static void test_last_checkpoint(void **state ATTR_UNUSED)
     end();
 }
 
-/* exec: the old image's memory is given back with it, and the process goes on. What rings it had have been met by the next turn. */
+/* exec: the old image's memory is gone with it, and what its rings still had is told before. */
 static void test_exec(void **state ATTR_UNUSED)
 {
     begin(RING_HEAP);
-    struct pen a = open_pen(0, 0, IMAGE);
+    struct pen a = open_pen(0, 0, IMAGE), c = open_pen(1, 0, IMAGE + 2),
+               b = open_pen(2, 0, IMAGE + 1);
     put_alloc(&a, BLOCK, 10, 1);
-    heaps_turn(heaps, ALWAYS, false, false);
-    struct pen b = open_pen(1, 0, IMAGE + 1);
     put_alloc(&b, BLOCK, 7, 5);
     put_free(&b, BLOCK + 8, 6);
-    heaps_turn(heaps, ALWAYS, false, false);
-    assert_false(process(0)->ended);
-    struct pen late = open_pen(2, 1, IMAGE);
-    put_alloc(&late, BLOCK + 8, 3, 2);
-    while (heaps_turn(heaps, ALWAYS, false, false))
+    put_block(&b, RINGMEM_MAP, 1ull << 40, PAGE, 7);
+    put_alloc(&c, BLOCK, 3, 9);
+    while (turn(ALWAYS, false))
         ;
     assert_int_equal(heaps->processes.len, 1);
+    const struct heap *h = &process(0)->heap;
     assert_false(process(0)->ended);
-    assert_int_equal(process(0)->heap.live_bytes, 7);
-    assert_int_equal(process(0)->heap.peak_bytes, 13);
-    assert_int_equal(process(0)->heap.unknown, 1);
+    assert_int_equal(process(0)->image, IMAGE + 2);
+    assert_int_equal(h->live_bytes, 3);
+    assert_int_equal(h->live_count, 1);
+    assert_int_equal(h->peak_bytes, PAGE + 7);
+    assert_int_equal(h->unknown, 1);
+    assert_int_equal(h->missed, 0);
+    struct pen late = open_pen(3, 1, IMAGE); /* one of a program that is no more */
+    put_alloc(&late, BLOCK + 8, 3, 2);
+    turn(ALWAYS, false);
+    assert_null(heaps->feed[3]);
+    assert_int_equal(nonsense(), 1);
+    finish();
+    assert_true(process(0)->ended);
+    assert_int_equal(last_snapshot(process(0))->head.live_bytes, 3);
     close_pen(&a);
     close_pen(&b);
+    close_pen(&c);
     close_pen(&late);
     end();
 }
@@ -454,12 +473,12 @@ static void test_bad_heads(void **state ATTR_UNUSED)
     put_alloc(&a, BLOCK, 1, 1);
     atomic_store(&a.ring->head, RING_WORDS + 1);
     put_alloc(&b, BLOCK, 1, 2);
-    heaps_turn(heaps, ALWAYS, false, false);
+    turn(ALWAYS, false);
     assert_null(heaps->feed[0]);
     assert_int_equal(nonsense(), 1);
     assert_int_equal(process(0)->heap.live_count, 1);
     atomic_store(&b.ring->head, 1); /* back */
-    heaps_turn(heaps, ALWAYS, false, false);
+    turn(ALWAYS, false);
     assert_null(heaps->feed[1]);
     assert_int_equal(nonsense(), 2);
     finish();
@@ -568,7 +587,7 @@ static void write_checkpoints(struct file *f, struct pen *p)
     put(p, ringmem_push(1, 0));
     put_alloc(p, BLOCK, 100, 1);
     put_mark(p, 10);
-    heaps_turn(heaps, ALWAYS, false, false);
+    turn(ALWAYS, false);
     carry(f, false); /* nothing: the name has not come */
     put(p, ringmem_move(4));
     put_alloc(p, BLOCK + 8, 50, 20);
@@ -577,7 +596,7 @@ static void write_checkpoints(struct file *f, struct pen *p)
     put_free(p, BLOCK + 16, 31);
     define(p, 1, "main", 5);
     put_mark(p, 40);
-    heaps_turn(heaps, ALWAYS, false, false);
+    turn(ALWAYS, false);
     carry(f, false);
     put_free(p, BLOCK, 50);
     put_mark(p, 60);
@@ -697,7 +716,7 @@ static void test_events(void **state ATTR_UNUSED)
         else
             put_alloc(&p, address, i % 5 ? 64 : i, i);
         if (i % 1000 == 0) {
-            heaps_turn(heaps, ALWAYS, false, false);
+            turn(ALWAYS, false);
             carry(&f, false);
         }
     }
