@@ -565,21 +565,20 @@ import os, signal, sys
 from truth import free, malloc, signals_seen, storm
 made = storm(200000, 5000)  # storm
 assert signals_seen() > 0
-handled = 0
+handled = []  # a sum could be taken by one handler in the midst of another
 def handler(number, frame):
-    global handled
-    handled += 1
+    handled.append(number)
     free(malloc(777))  # handler
 signal.signal(signal.SIGALRM, handler)
 signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)
 blocks = 0
-while handled < 200:
+while len(handled) < 200:
     free(malloc(64))  # loop
     x = [bytes(n) for n in range(10)]
     blocks += 1
 signal.setitimer(signal.ITIMER_REAL, 0)
 signal.signal(signal.SIGALRM, signal.SIG_IGN)
-print(made, handled, blocks, flush=True)
+print(made, len(handled), blocks, flush=True)
 os._exit(0)
 """
 
