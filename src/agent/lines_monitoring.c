@@ -18,6 +18,7 @@
  * the instruction before is the one that stands before. */
 #include "agent/hooks.h"
 #include "agent/lines.h"
+#include "agent/memory.h"
 
 #include <stdlib.h>
 
@@ -139,12 +140,15 @@ static struct table *need_table(py_object *code)
     struct table *t = table_of(code);
     if (likely(t))
         return t;
+    memory_me.inside++; /* what is allocated here is not the program's */
     py_object *first = py.PyObject_GetAttrString(code, "co_firstlineno");
     struct code_facts facts = {.code = code,
                                .first_line = first ? (uint32_t)py.PyLong_AsLong(first) : 0};
     if (first)
         py.Py_DecRef(first);
-    return make_table(&facts);
+    t = make_table(&facts);
+    memory_me.inside--;
+    return t;
 }
 
 static inline int32_t line_at(const struct table *t, uint32_t index)

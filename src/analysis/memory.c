@@ -159,11 +159,12 @@ static int gather(const struct profile *profile, const struct analysis_query *qu
     int r = analysis_filter_init(profile, query, &filter);
     if (r < 0)
         return r;
+    bool has_at = query->has_at && filter.metric->is_at;
     struct gathering g = {.filter = &filter,
                           .memory = m,
-                          .at_ns = query->has_at ? analysis_query_ns(query->at) : UINT64_MAX};
+                          .at_ns = has_at ? analysis_query_ns(query->at) : UINT64_MAX};
     r = profile_each_memory(profile, &visitor, &g, &m->damaged_chunks);
-    if (r == 0 && query->has_at)
+    if (r == 0 && has_at)
         bury_ended(&g);
     analysis_filter_release(&filter);
     idxmap_release(&g.map);

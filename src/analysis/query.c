@@ -77,7 +77,7 @@ const struct analysis_metric ANALYSIS_METRICS[] = {
     {"count", "count", 1, "allocations", .weigh_site = weigh_blocks, .is_sum = true},
     {"temporary", "bytes", 1, "memory given back before anything else was allocated",
      .weigh_site = weigh_brief, .is_sum = true},
-    {"live", "bytes", 1, "memory alive at a moment", .weigh_site = weigh_live},
+    {"live", "bytes", 1, "memory alive at a moment", .weigh_site = weigh_live, .is_at = true},
     {0},
 };
 

@@ -33,6 +33,7 @@ struct analysis_metric {
     /* The same of a site of memory: then samples are blocks. */
     struct analysis_site_weight (*weigh_site)(const struct analysis_site *site);
     bool is_sum; /* of a site: adds up over time, so that a range can be cut out of it */
+    bool is_at;  /* of a site: is of the query's moment, and of the end without one */
 };
 
 /* The table, ended by a row without a name. The first is the default. */

@@ -95,23 +95,25 @@ static void beside_release(struct beside *b)
 }
 
 /* The numbers of memory, and those of time beside them. */
-static int print_memory(const struct lines_request *q, struct view_lines *view, bool *ret_output)
+static int print_memory(const struct lines_request *q, const struct view_lines *plain,
+                        bool *ret_output)
 {
     struct beside b = {0};
-    int r = beside_init(q, view->lines->weights->profile, &b);
+    int r = beside_init(q, plain->lines->weights->profile, &b);
     const struct view_lines_column columns[] = {
-        {NULL, "self", view->lines, true, false},
-        {NULL, "self %", view->lines, true, true},
-        {NULL, "total", view->lines, false, false},
+        {NULL, "self", plain->lines, true, false},
+        {NULL, "self %", plain->lines, true, true},
+        {NULL, "total", plain->lines, false, false},
         {"time_self", "time %", b.lines, true, true},
         {"time_total", "with calls", b.lines, false, true},
     };
-    view->column = columns;
-    view->columns = b.lines ? ARRAY_LEN(columns) : 3;
+    struct view_lines view = *plain;
+    view.column = columns;
+    view.columns = b.lines ? ARRAY_LEN(columns) : 3;
     if (r == 0) {
         *ret_output = true;
         errno = 0;
-        r = view_lines_print(view, stdout, q->format, view_style_of(stdout));
+        r = view_lines_print(&view, stdout, q->format, view_style_of(stdout));
     }
     beside_release(&b);
     return r;

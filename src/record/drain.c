@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+enum { MEMORY_BUSY_WORDS = 1 << 12 };
 enum { TURN_WORDS = 1 << 16 }; /* decoded in one go with the lock held: about half a millisecond */
 enum {
     MAX_HELD_BYTES = 32 << 20,    /* of finished blocks */
@@ -19,9 +20,11 @@ enum {
 };
 /* Between two turns. Much shorter, and our waking up disturbs the program by more than its probes do
  * (3 to 5 points of a share); much longer, and a ring may fill in it. */
-#define NAP_NS    (2 * NS_PER_MS)
-#define BLOCKS_NS (400 * NS_PER_MS) /* events wait for company so long */
-#define DEATHS_NS (20 * NS_PER_MS)  /* processes that died without a word are looked for */
+#define NAP_NS (2 * NS_PER_MS)
+/* Memory has no times to be disturbed, and a program that does little else fills its ring in three ms. */
+#define SHORT_NAP_NS (200 * NS_PER_US)
+#define BLOCKS_NS    (400 * NS_PER_MS) /* events wait for company so long */
+#define DEATHS_NS    (20 * NS_PER_MS)  /* processes that died without a word are looked for */
 
 /* A process whose guest told what its probes cost, and how quick the machine was since. */
 struct calibrated {
@@ -158,7 +161,8 @@ static void *drain_main(void *arg)
         atomic_store(&d->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
         if (taken >= TURN_WORDS)
             continue; /* somebody is quicker than one turn: go on */
-        struct timespec nap = {0, (long)NAP_NS};
+        bool hurry = d->heaps && taken > MEMORY_BUSY_WORDS;
+        struct timespec nap = {0, hurry ? (long)SHORT_NAP_NS : (long)NAP_NS};
         nanosleep(&nap, NULL);
     }
     while (look_at_all(d, true))

@@ -64,7 +64,8 @@ struct heaps_group {
     uint32_t thread, stack, allocator;
     uint64_t peak_count, peak_bytes;
     double live_variance, peak_variance;
-    uint32_t mark; /* of the checkpoint that it was last in */
+    uint64_t scaled[6]; /* sums of estimates so far, in parts */
+    uint32_t mark;      /* of the checkpoint that it was last in */
     uint32_t record;
 };
 

@@ -146,12 +146,18 @@ static void add_change(struct carry *c, const struct heaps_change *change,
     *before = *change;
 }
 
-static void unscale(struct record_site *r)
+/* Estimates are kept in parts. What is told is the difference of whole numbers, so that they add up whenever they were told. */
+static void unscale(struct heaps_group *g, struct record_site *r)
 {
-    uint64_t *sums[] = {&r->count, &r->bytes,       &r->freed,      &r->freed_bytes,
-                        &r->brief, &r->brief_bytes, &r->peak_count, &r->peak_bytes};
-    for (size_t i = 0; i < ARRAY_LEN(sums); i++)
-        *sums[i] = (*sums[i] + HEAP_SAMPLE_SCALE / 2) / HEAP_SAMPLE_SCALE;
+    uint64_t *sums[] = {&r->count,       &r->bytes, &r->freed,
+                        &r->freed_bytes, &r->brief, &r->brief_bytes};
+    for (size_t i = 0; i < ARRAY_LEN(sums); i++) {
+        uint64_t before = g->scaled[i] / HEAP_SAMPLE_SCALE;
+        g->scaled[i] += *sums[i];
+        *sums[i] = g->scaled[i] / HEAP_SAMPLE_SCALE - before;
+    }
+    r->peak_count = (r->peak_count + HEAP_SAMPLE_SCALE / 2) / HEAP_SAMPLE_SCALE;
+    r->peak_bytes = (r->peak_bytes + HEAP_SAMPLE_SCALE / 2) / HEAP_SAMPLE_SCALE;
 }
 
 static int by_place(const void *a, const void *b)
@@ -178,8 +184,9 @@ static bool carry_snapshot(struct carry *c, struct heaps_snapshot *s)
     p->mark++;
     for (size_t i = 0; i < s->change_count; i++)
         add_change(c, &s->changes[i], records, &count);
-    for (size_t i = 0; i < count && p->heap.interval; i++)
-        unscale(&records[i]);
+    for (size_t i = 0; i < p->groups.len && p->heap.interval; i++)
+        if (p->groups.data[i].mark == p->mark)
+            unscale(&p->groups.data[i], &records[p->groups.data[i].record]);
     qsort(records, count, sizeof *records, by_place);
     s->head.process = p->process;
     format_writer_memory(c->shared->writer, &s->head, s->sizes, s->size_count, records, count);

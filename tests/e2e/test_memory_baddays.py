@@ -305,7 +305,7 @@ def test_preloaded_allocator(default_python, name, mode, truth_env, tmp_path):
 
 
 def kinds_of(python):
-    kinds = ["malloc", "malloc_debug", "debug", "pymalloc", "pymalloc_debug", "default"]
+    kinds = ["malloc", "malloc_debug", "debug", "pymalloc", "pymalloc_debug"]
     return kinds + ["mimalloc", "mimalloc_debug"] if python.version >= (3, 13) else kinds
 
 
@@ -322,9 +322,10 @@ def test_pythonmalloc(python, truth_env, tmp_path):
         memory = opens(same([python.path, program("all"), *names], tmp_path / (kind + ".pyro"), "objects", env=env))
         for one in names:
             check_program(memory, program(one), "objects", **sizes_of(python))
-        opens(same([python.path, program("all"), "blocks", "polymorphic"], tmp_path / (kind + "-heap.pyro"), "heap", env=env))
+        if kind in ("malloc", "debug"):
+            opens(same([python.path, program("all"), "blocks", "polymorphic"], tmp_path / (kind + "-heap.pyro"), "heap", env=env))
         tried += 1
-    assert tried >= 6
+    assert tried >= 5
 
 
 # --- children ---
@@ -572,9 +573,9 @@ import os, signal, sys
 from truth import free, malloc, signals_seen, storm
 made = storm(200000, 5000)  # storm
 assert signals_seen() > 0
-handled = []
+handled = []  # a sum could be taken by one handler in the midst of another
 def handler(number, frame):
-    handled.append(None)  # not += 1: a handler may interrupt a handler
+    handled.append(number)
     free(malloc(777))  # handler
 signal.signal(signal.SIGALRM, handler)
 signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)

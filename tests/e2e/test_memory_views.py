@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 import harness
+import tmux
 from harness import pyrometer, record
 
 MAKER = os.path.join(os.path.dirname(harness.PYROMETER), "tests", "make_recording")
@@ -273,7 +274,9 @@ def test_plot(run, tmp_path):
     assert ">step<" in svg.read_text(encoding="utf-8") and png.read_bytes().startswith(b"\x89PNG")
 
 
-def test_tree_is_tree(run):
+def test_tree_is_tree(run, sampled):
+    assert {n["total_error_percent"] for n in ask("tree", run)["rows"]} == {0}
+    assert {n["total_error_percent"] for n in ask("tree", sampled)["rows"]} == {None}
     assert pyrometer("memory", "tree", run, check=0).stdout == pyrometer("tree", "--metric", "peak", run, check=0).stdout
     assert ask("memory", "tree", run, "--at", "3.99")["total"] == 8000
     assert pyrometer("memory", "--json", "tree", run).returncode == 2
@@ -300,6 +303,12 @@ def test_diff_by_site(run, tmp_path):
     rows = {(r["name"], r["line"]): r for r in diff["rows"]}
     changed = [r for r in rows.values() if r["self_change"]]
     assert [(r["name"], r["self_change"]) for r in changed] == [("<module>", -64)]
+
+
+def test_diff_of_estimates_knows_noise(run, sampled):
+    """The same numbers, with variances and without: only the latter are sure."""
+    exact, estimated = ([r["self_error_points"] for r in ask("diff", path, path)["rows"]] for path in (run, sampled))
+    assert max(exact) < 1e-6 and max(estimated) > 0.1
 
 
 def test_a_torn_recording_says_so(tmp_path):
@@ -342,3 +351,16 @@ def test_a_real_recording(tmp_path):
         assert process["peak_bytes"] <= process["allocated_bytes"]
     assert sum(r["self"] for r in ask("memory", "summary", run)["rows"]) == sum(
         p["peak_bytes"] for p in stats["processes"])
+
+
+@pytest.mark.skipif(not tmux.HAS_TMUX, reason="no tmux")
+def test_tree_in_a_terminal(run, tmp_path):
+    """Interactive with the peak; the next metric is another one that the recording has, and none needs a moment."""
+    with tmux.Terminal(tmp_path) as t:
+        t.type("%s memory tree %s" % (harness.PYROMETER, run))
+        t.keys("Enter")
+        t.wait("peak 12.8 KiB", "grow")
+        for metric in ("leaked", "allocated", "count", "temporary", "peak"):
+            t.keys("m")
+            t.wait(metric + " ")
+        t.keys("q")

@@ -35,6 +35,13 @@ struct making {
     size_t words;
 };
 
+static void *must(void *p)
+{
+    if (!p)
+        abort();
+    return p;
+}
+
 static uint64_t number(const struct making *m, size_t i)
 {
     return i < m->words ? strtoull(m->word[i], NULL, 10) : 0;
@@ -81,7 +88,7 @@ static void on_thread(struct making *m)
 static void on_code(struct making *m)
 {
     uint32_t name = text(m, 1);
-    *vec_push(&m->codes) = format_writer_code(
+    *(uint32_t *)must(vec_push(&m->codes)) = format_writer_code(
         m->writer, &(struct record_code){
                        .name = name, .qualname = name, .file = text(m, 2), .first_line = id(m, 3)});
 }
@@ -90,7 +97,7 @@ static void on_stack(struct making *m)
 {
     uint32_t parent = id(m, 1) ? m->stacks.data[id(m, 1) - 1] : 0;
     struct record_stack node = {parent, m->codes.data[id(m, 2) - 1], id(m, 3)};
-    *vec_push(&m->stacks) = format_writer_stack(m->writer, &node);
+    *(uint32_t *)must(vec_push(&m->stacks)) = format_writer_stack(m->writer, &node);
 }
 
 static uint32_t stack_of(const struct making *m, size_t i)
@@ -143,25 +150,27 @@ static void on_checkpoint(struct making *m)
 
 static void on_sizes(struct making *m)
 {
-    *vec_push(&m->sizes) = (struct record_sizes){id(m, 1), id(m, 2), number(m, 3), number(m, 4)};
+    *(struct record_sizes *)must(vec_push(&m->sizes)) =
+        (struct record_sizes){id(m, 1), id(m, 2), number(m, 3), number(m, 4)};
 }
 
 static void on_site(struct making *m)
 {
-    *vec_push(&m->sites) = (struct record_site){.thread = id(m, 1),
-                                                .stack = stack_of(m, 2),
-                                                .allocator = id(m, 3),
-                                                .count = number(m, 4),
-                                                .bytes = number(m, 5),
-                                                .freed = number(m, 6),
-                                                .freed_bytes = number(m, 7),
-                                                .brief = number(m, 8),
-                                                .brief_bytes = number(m, 9),
-                                                .peak_count = number(m, 10),
-                                                .peak_bytes = number(m, 11),
-                                                .variance = (double)number(m, 12),
-                                                .live_variance = (double)number(m, 13),
-                                                .peak_variance = (double)number(m, 14)};
+    *(struct record_site *)must(vec_push(&m->sites)) =
+        (struct record_site){.thread = id(m, 1),
+                             .stack = stack_of(m, 2),
+                             .allocator = id(m, 3),
+                             .count = number(m, 4),
+                             .bytes = number(m, 5),
+                             .freed = number(m, 6),
+                             .freed_bytes = number(m, 7),
+                             .brief = number(m, 8),
+                             .brief_bytes = number(m, 9),
+                             .peak_count = number(m, 10),
+                             .peak_bytes = number(m, 11),
+                             .variance = (double)number(m, 12),
+                             .live_variance = (double)number(m, 13),
+                             .peak_variance = (double)number(m, 14)};
 }
 
 static void on_torn(struct making *m)

@@ -242,6 +242,9 @@ static void test_moments(void **state ATTR_UNUSED)
     assert_int_equal(live_at(p, 3), 4600);
     assert_int_equal(live_at(p, 1e9), 4600); /* past the end is the end */
     struct made m;
+    make(&m, p, (struct analysis_query){.has_at = true, .at = 2.9}, "leaked");
+    assert_int_equal(m.weights.total.weight, 4650); /* has no moment but the end */
+    unmake(&m);
     make(&m, p, (struct analysis_query){.has_at = true, .at = 2.9}, "live");
     assert_int_equal(m.weights.memory->process[1].at_ns, 2ull * SECOND);
     assert_int_equal(m.weights.memory->process[2].at_ns, 0);
