@@ -21,11 +21,6 @@ async def program():
     await asyncio.gather(*[parent(100 + i % 3) for i in range(6)])
 
 
-async def alone():
-    free(malloc(60))                            #: malloc=[60]
-
-
 kept = reserve()
 asyncio.run(program())
-asyncio.run(alone())
 os._exit(0)
