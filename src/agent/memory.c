@@ -297,12 +297,13 @@ bool memory_frees(const void *block, enum memory_order_kind order)
     return told;
 }
 
-void memory_undo(void)
+void memory_undo(const void *block)
 {
     struct memory_thread *me = &memory_me;
     if (!begin(me))
         return;
-    if (memory_reserve(me, 1))
+    bool kept = !(guest.instruments & RING_SAMPLED) || memory_keep_chosen(block);
+    if (kept && memory_reserve(me, 1)) /* else its release would not be told */
         memory_put(me, ringmem_word(RINGMEM_UNDO, 0));
     end(me);
 }

@@ -224,6 +224,25 @@ static void test_sampled(void **state ATTR_UNUSED)
     rig_down(&r);
 }
 
+/* A realloc that fails leaves the block where it is, and its release is told when it comes, sampled or not. */
+static void test_undo(void **state ATTR_UNUSED)
+{
+    static const uint32_t instruments[] = {RING_HEAP, RING_HEAP | RING_SAMPLED};
+    static struct rig r;
+    for (size_t i = 0; i < ARRAY_LEN(instruments); i++) {
+        rig_up(&r, instruments[i]);
+        void *block = take_block((size_t)1 << 30); /* so large that the dice cannot but choose it */
+        assert_true(memory_frees(block, MEMORY_ANY_THREAD));
+        memory_undo(block);
+        assert_true(memory_frees(block, MEMORY_ANY_THREAD));
+        const struct heap *h = rig_stop(&r);
+        assert_int_equal(h->unknown + h->missed, 0);
+        assert_int_equal(h->live_count, 0);
+        assert_int_equal(h->log->events, 4);
+        rig_down(&r);
+    }
+}
+
 /* A thread's first block, given back by another before the recorder may have seen its ring. */
 static void *live_short(void *arg)
 {
@@ -262,6 +281,7 @@ int main(void)
         cmocka_unit_test(test_nothing_is_lost),
         cmocka_unit_test(test_short_lives),
         cmocka_unit_test(test_sampled),
+        cmocka_unit_test(test_undo),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
