@@ -4,6 +4,7 @@
 #include "analysis/memory.h"
 
 #include "analysis/filter.h"
+#include "analysis/memory_events.h"
 #include "base/attr.h"
 #include "base/err.h"
 #include "base/idxmap.h"
@@ -139,6 +140,39 @@ static void bury_ended(struct gathering *g)
     }
 }
 
+/* A block that is alive at the moment. */
+static int on_alive(void *ctx, uint32_t process, const struct record_memory_site *site,
+                    uint64_t count, uint64_t bytes)
+{
+    struct gathering *g = ctx;
+    struct analysis_site *s;
+    const struct record_site key = {
+        .thread = site->thread, .stack = site->stack, .allocator = site->allocator};
+    if (!g->filter->thread[site->thread] || (g->filter->stack && !g->filter->stack[site->stack]))
+        return 0;
+    int r = site_of(g, process, &key, &s);
+    if (r < 0)
+        return r;
+    s->live_count += count;
+    s->live_bytes += bytes;
+    return 0;
+}
+
+/* The moment itself instead of the checkpoint before it, where every event was kept. */
+static int look_closely(struct gathering *g, const struct profile *profile)
+{
+    struct analysis_memory *m = g->memory;
+    if (m->sampled || !profile_has_memory_events(profile))
+        return 0;
+    for (size_t i = 0; i < g->sites.len; i++)
+        g->sites.data[i].live_count = g->sites.data[i].live_bytes = 0;
+    int r = analysis_memory_alive(profile, g->at_ns, on_alive, g);
+    for (size_t i = 0; i < profile_tables(profile)->process_count; i++)
+        if (m->process[i].checkpoints)
+            m->process[i].at_ns = min_u64(g->at_ns, m->process[i].last.time_ns);
+    return r;
+}
+
 static void look_at_processes(struct analysis_memory *m, const struct profile_tables *t,
                               const struct analysis_query *q)
 {
@@ -164,6 +198,8 @@ static int gather(const struct profile *profile, const struct analysis_query *qu
                           .memory = m,
                           .at_ns = has_at ? analysis_query_ns(query->at) : UINT64_MAX};
     r = profile_each_memory(profile, &visitor, &g, &m->damaged_chunks);
+    if (r == 0 && has_at)
+        r = look_closely(&g, profile);
     if (r == 0 && has_at)
         bury_ended(&g);
     analysis_filter_release(&filter);

@@ -1,11 +1,15 @@
 /* Sizes go before the rest of an event, for the rest may end the block. */
 #include "record/memlog.h"
 
+#include "base/clock.h"
+
 enum {
     BLOCK_EVENTS = 1 << 16,
-    TIMED = 64, /* events for one time */
+    TIMED = 64, /* events for one time … */
     MAX_STREAM = 16 << 20,
 };
+
+#define TIMED_NS NS_PER_MS /* … or so long */
 
 static void open_block(struct memlog *l, uint64_t ns)
 {
@@ -71,21 +75,22 @@ size_t memlog_done_bytes(const struct memlog_done *d)
            d->site_count * sizeof *d->sites;
 }
 
-/* What all events have. */
+/* What all events have. Where the time has gone on for long, or not been told for long, it is told before. */
 static void put(struct memlog *l, uint64_t symbol, uint32_t slot, uint64_t ns)
 {
     struct memevents_block *b = &l->block;
-    buf_put_varint(&b->symbols, symbol);
-    buf_put_svarint(&b->slots, (int64_t)slot - (int64_t)l->last_slot);
-    l->last_slot = slot;
-    l->events++;
-    if (++l->untimed >= TIMED) {
-        uint64_t later = ns > b->end_ns ? ns - b->end_ns : 0;
+    uint64_t later = ns > b->end_ns ? ns - b->end_ns : 0;
+    if (l->untimed >= TIMED || (l->untimed && later >= TIMED_NS)) {
         buf_put_varint(&b->times, l->untimed);
         buf_put_varint(&b->times, later);
         b->end_ns += later;
         l->untimed = 0;
     }
+    l->untimed++;
+    buf_put_varint(&b->symbols, symbol);
+    buf_put_svarint(&b->slots, (int64_t)slot - (int64_t)l->last_slot);
+    l->last_slot = slot;
+    l->events++;
     if (++b->count >= BLOCK_EVENTS)
         memlog_finish_block(l);
 }

@@ -364,3 +364,23 @@ def test_tree_in_a_terminal(run, tmp_path):
             t.keys("m")
             t.wait(metric + " ")
         t.keys("q")
+
+
+def test_any_moment_where_events_were_kept(tmp_path):
+    """Between two checkpoints only the events know: a plateau that is there for a moment is shown to the byte."""
+    app = tmp_path / "app.py"
+    app.write_text("import time\ntime.sleep(1)\nkept = [bytes(100000) for i in range(50)]\ntime.sleep(0.2)\n"
+                   "del kept\ntime.sleep(1)\n")
+    path = tmp_path / "x.pyro"
+    pyrometer("run", "--memory", "--memory-events", "--quiet", "--no-history", "-o", path, "--", harness.default_python().path, app, check=0)
+    stats = json.loads(pyrometer("memory", "stats", path, "--json", check=0).stdout)
+    peak, moment = stats["processes"][0]["peak_bytes"], stats["processes"][0]["peak_time"]
+
+    def live(at):
+        return json.loads(pyrometer("memory", "summary", path, "--at", str(at), "--by", "line", "--json", check=0).stdout)
+
+    there, before, after = live(moment + 0.1), live(moment - 0.5), live(moment + 0.7)
+    line = [r for r in there["rows"] if r["file"] == str(app) and r["line"] == 3][0]
+    assert there["total"] == peak and line["self"] >= 50 * 100033
+    for other in (before, after):
+        assert other["total"] < peak - 50 * 100033 + 10000, "the plateau has not begun, or is over"
