@@ -182,7 +182,7 @@ def suite_tsan(_):
     if not build("build-tsan", "-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized"):
         yield "build", FAILED, "see above"
         return
-    yield from unit("build-tsan", {"TSAN_OPTIONS": "halt_on_error=1:exitcode=99"}, ["sink_threads", "ring"])
+    yield from unit("build-tsan", {"TSAN_OPTIONS": "halt_on_error=1:exitcode=99"}, ["sink_threads", "ring", "memory_rings"])
 
 
 def suite_sanitized(options):

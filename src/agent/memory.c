@@ -28,15 +28,17 @@ static void close_thread(void);
 void memory_start(void)
 {
     enum { PAGE = 4096 };
-    if (memory_switch != &nowhere) { /* not for the first time */
+    bool sampled = guest.instruments & RING_SAMPLED;
+    if (memory_switch != &nowhere) { /* not for the first time, but perhaps the first sampled one */
         memory_forget_codes();
-        atomic_store(memory_switch, 1);
+        bool ready = !sampled || memory_sample_init();
+        atomic_store(memory_switch, ready);
+        atomic_fetch_add(&guest.session->refused, !ready);
         return;
     }
     uint8_t *page = guest_map(PAGE, -1, 0);
     bool good = page && syscall(SYS_madvise, page, (size_t)PAGE, (long)MADV_WIPEONFORK) == 0 &&
-                memory_stack_init() &&
-                (!(guest.instruments & RING_SAMPLED) || memory_sample_init());
+                memory_stack_init() && (!sampled || memory_sample_init());
     if (!good) {
         atomic_fetch_add(&guest.session->refused, 1);
         return;
@@ -295,12 +297,13 @@ bool memory_frees(const void *block, enum memory_order_kind order)
     return told;
 }
 
-void memory_undo(void)
+void memory_undo(const void *block)
 {
     struct memory_thread *me = &memory_me;
     if (!begin(me))
         return;
-    if (memory_reserve(me, 1))
+    bool kept = !(guest.instruments & RING_SAMPLED) || memory_keep_chosen(block);
+    if (kept && memory_reserve(me, 1)) /* else its release would not be told */
         memory_put(me, ringmem_word(RINGMEM_UNDO, 0));
     end(me);
 }

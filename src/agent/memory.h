@@ -64,7 +64,7 @@ void memory_allocated(enum record_allocator allocator, const void *block, size_t
 /* … and is about to be given back (not NULL). True: it was told. */
 bool memory_frees(const void *block, enum memory_order_kind order);
 /* It was not, after all: a realloc has failed. Right after memory_frees(). */
-void memory_undo(void);
+void memory_undo(const void *block);
 
 /* The same of pages. `began`: a tick before the call, since which they may be somebody else's. */
 void memory_mapped(enum record_allocator allocator, const void *at, size_t size);
@@ -145,5 +145,7 @@ static inline bool memory_may_be_chosen(const void *block)
 bool memory_chooses(struct memory_thread *me, const void *block, size_t size);
 /* Was this block told? Then it is forgotten. */
 bool memory_was_chosen(const void *block);
+/* It is not to be forgotten, after all. False: there is no place for it any more. */
+bool memory_keep_chosen(const void *block);
 
 #endif

@@ -157,7 +157,7 @@ PUBLIC void *realloc(void *block, size_t size)
     bool freed = block && memory_frees(block, MEMORY_ANY_THREAD);
     void *p = NEXT(next.realloc(block, size));
     if (!p && freed && size)
-        memory_undo();
+        memory_undo(block);
     return told(RECORD_ALLOCATOR_REALLOC, p, size);
 }
 

@@ -60,7 +60,7 @@ static void *domain_realloc(void *ctx, void *block, size_t size)
     void *p = d->below.realloc(d->below.ctx, block, size);
     me->inside--;
     if (!p && freed)
-        memory_undo();
+        memory_undo(block);
     if (memory_is_on() && p)
         memory_allocated(d->allocator, p, size, d->order);
     return p;

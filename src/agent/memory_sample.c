@@ -13,8 +13,16 @@ _Atomic uint16_t memory_sieve[MEMORY_SIEVE];
 
 bool memory_sample_init(void)
 {
-    chosen = guest_map(SLOTS * sizeof *chosen, -1, 0);
-    return chosen != NULL;
+    if (!chosen) {
+        chosen = guest_map(SLOTS * sizeof *chosen, -1, 0);
+        return chosen != NULL;
+    }
+    /* what was told to another recorder is not given back to this one */
+    for (size_t i = 0; i < SLOTS; i++)
+        atomic_store_explicit(&chosen[i], 0, memory_order_relaxed);
+    for (size_t i = 0; i < MEMORY_SIEVE; i++)
+        atomic_store_explicit(&memory_sieve[i], 0, memory_order_relaxed);
+    return true;
 }
 
 static uint64_t roll(struct memory_thread *me)
@@ -45,7 +53,7 @@ static double exponential(uint64_t bits)
     return (53 - top) * ln2 - ln;
 }
 
-static bool keep(const void *block)
+bool memory_keep_chosen(const void *block)
 {
     uint64_t h = memory_mix(block);
     for (unsigned i = 0; i < MAX_PROBES; i++) {
@@ -70,7 +78,7 @@ bool memory_chooses(struct memory_thread *me, const void *block, size_t size)
         gap = exponential(roll(me)) * guest.session->memory_interval;
     }
     me->until_sample = (int64_t)gap + 1;
-    if (keep(block))
+    if (memory_keep_chosen(block))
         return true;
     if (me->ring)
         atomic_fetch_add_explicit(&me->ring->lost, 1, memory_order_relaxed);

@@ -93,6 +93,8 @@ static void take_time(struct decoder *d)
         d->timed = get_varint(&d->times);
         d->next_ns += get_varint(&d->times);
         d->timed -= d->timed > 0;
+        if (d->next_ns < d->time_ns || d->next_ns > d->head.end_ns)
+            d->times.bad = true;
     } else {
         d->timed = UINT64_MAX;
     }

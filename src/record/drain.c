@@ -23,8 +23,11 @@ enum {
 #define NAP_NS (2 * NS_PER_MS)
 /* Memory has no times to be disturbed, and a program that does little else fills its ring in three ms. */
 #define SHORT_NAP_NS (200 * NS_PER_US)
-#define BLOCKS_NS    (400 * NS_PER_MS) /* events wait for company so long */
-#define DEATHS_NS    (20 * NS_PER_MS)  /* processes that died without a word are looked for */
+/* Nothing has come for a while. */
+#define IDLE_NS     (50 * NS_PER_MS)
+#define LONG_NAP_NS (5 * NS_PER_MS)
+#define BLOCKS_NS   (400 * NS_PER_MS) /* events wait for company so long */
+#define DEATHS_NS   (20 * NS_PER_MS)  /* processes that died without a word are looked for */
 
 /* A process whose guest told what its probes cost, and how quick the machine was since. */
 struct calibrated {
@@ -125,10 +128,10 @@ static uint64_t look_at(struct drain *d, uint32_t slot, const struct session_clo
 static uint64_t look_at_all(struct drain *d, bool deaths)
 {
     uint64_t taken = 0;
+    bool stop = atomic_load(&d->stop); /* before rings are looked for */
     atomic_store_explicit(&d->session->shared->beat_ns, clock_mono_ns(), memory_order_relaxed);
     /* the recorder, or the disk, is behind: rings fill, and their threads wait */
-    if (atomic_load(&d->held_bytes) + atomic_load(&d->memory_bytes) > MAX_HELD_BYTES &&
-        !atomic_load(&d->stop))
+    if (atomic_load(&d->held_bytes) + atomic_load(&d->memory_bytes) > MAX_HELD_BYTES && !stop)
         return 0;
     struct session_clock clock = session_clock_now(d->session);
     for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++) {
@@ -141,7 +144,7 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
     }
     if (d->heaps) {
         pthread_mutex_lock(&d->lock);
-        taken += heaps_turn(d->heaps, &clock, deaths, atomic_load(&d->stop));
+        taken += heaps_turn(d->heaps, &clock, deaths, stop);
         atomic_store(&d->memory_bytes, heaps_held_bytes(d->heaps));
         pthread_mutex_unlock(&d->lock);
     }
@@ -151,7 +154,7 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
 static void *drain_main(void *arg)
 {
     struct drain *d = arg;
-    uint64_t deaths_ns = 0;
+    uint64_t deaths_ns = 0, busy_ns = 0;
     while (!atomic_load_explicit(&d->stop, memory_order_relaxed)) {
         uint64_t now = clock_mono_ns();
         bool deaths = now - deaths_ns > DEATHS_NS;
@@ -161,8 +164,11 @@ static void *drain_main(void *arg)
         atomic_store(&d->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
         if (taken >= TURN_WORDS)
             continue; /* somebody is quicker than one turn: go on */
+        if (taken)
+            busy_ns = now;
         bool hurry = d->heaps && taken > MEMORY_BUSY_WORDS;
-        struct timespec nap = {0, hurry ? (long)SHORT_NAP_NS : (long)NAP_NS};
+        bool idle = now - busy_ns > IDLE_NS;
+        struct timespec nap = {0, (long)(hurry ? SHORT_NAP_NS : idle ? LONG_NAP_NS : NAP_NS)};
         nanosleep(&nap, NULL);
     }
     while (look_at_all(d, true))

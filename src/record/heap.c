@@ -16,7 +16,7 @@ int heap_init(struct heap *h, uint32_t interval, bool log)
     *h = (struct heap){.interval = interval};
     h->blocks.key = calloc(FIRST_BLOCKS, sizeof *h->blocks.key);
     h->blocks.site = calloc(FIRST_BLOCKS, sizeof *h->blocks.site);
-    h->blocks.mask = FIRST_BLOCKS - 1;
+    h->blocks.size = FIRST_BLOCKS;
     if (log) {
         h->log = calloc(1, sizeof *h->log);
         h->blocks.slot = calloc(FIRST_BLOCKS, sizeof *h->blocks.slot);
@@ -110,7 +110,19 @@ uint32_t heap_site(struct heap *h, uint32_t node, uint32_t thread, uint32_t allo
 
 static size_t home_of(const struct heap_blocks *b, uint64_t key)
 {
-    return (size_t)((key >> SIZE_BITS) * 0x9e3779b97f4a7c15ull >> 20) & b->mask;
+    uint64_t mixed = (key >> SIZE_BITS) * 0x9e3779b97f4a7c15ull;
+    return (size_t)((unsigned __int128)mixed * b->size >> 64);
+}
+
+static size_t after(const struct heap_blocks *b, size_t i)
+{
+    return i + 1 < b->size ? i + 1 : 0;
+}
+
+/* Steps from one place on to another. */
+static size_t steps(const struct heap_blocks *b, size_t from, size_t to)
+{
+    return to >= from ? to - from : to + b->size - from;
 }
 
 static size_t find_block(const struct heap_blocks *b, uint64_t address)
@@ -118,29 +130,30 @@ static size_t find_block(const struct heap_blocks *b, uint64_t address)
     uint64_t want = address >> 3;
     size_t i = home_of(b, want << SIZE_BITS);
     while (b->key[i] && b->key[i] >> SIZE_BITS != want)
-        i = (i + 1) & b->mask;
+        i = after(b, i);
     return i;
 }
 
+/* By a quarter: while it grows there are two of them, and both together are to take at most 32 bytes for a block. */
 static bool grow_blocks(struct heap_blocks *b)
 {
-    struct heap_blocks bigger = {.mask = b->mask * 2 + 1, .used = b->used};
-    bigger.key = calloc(bigger.mask + 1, sizeof *bigger.key);
-    bigger.site = malloc((bigger.mask + 1) * sizeof *bigger.site);
+    struct heap_blocks bigger = {.size = b->size + b->size / 4, .used = b->used};
+    bigger.key = calloc(bigger.size, sizeof *bigger.key);
+    bigger.site = malloc(bigger.size * sizeof *bigger.site);
     if (b->slot)
-        bigger.slot = malloc((bigger.mask + 1) * sizeof *bigger.slot);
+        bigger.slot = malloc(bigger.size * sizeof *bigger.slot);
     if (!bigger.key || !bigger.site || (b->slot && !bigger.slot)) {
         free(bigger.key);
         free(bigger.site);
         free(bigger.slot);
         return false;
     }
-    for (size_t i = 0; i <= b->mask; i++) {
+    for (size_t i = 0; i < b->size; i++) {
         if (!b->key[i])
             continue;
         size_t at = home_of(&bigger, b->key[i]);
         while (bigger.key[at])
-            at = (at + 1) & bigger.mask;
+            at = after(&bigger, at);
         bigger.key[at] = b->key[i];
         bigger.site[at] = b->site[i];
         if (b->slot)
@@ -157,12 +170,12 @@ static void take_out(struct heap_blocks *b, size_t hole)
 {
     size_t i = hole;
     for (;;) {
-        i = (i + 1) & b->mask;
+        i = after(b, i);
         if (!b->key[i])
             break;
         /* may it move into the hole? Only if its home is not between the two */
         size_t home = home_of(b, b->key[i]);
-        if (((i - home) & b->mask) >= ((i - hole) & b->mask)) {
+        if (steps(b, home, i) >= steps(b, hole, i)) {
             b->key[hole] = b->key[i];
             b->site[hole] = b->site[i];
             if (b->slot)
@@ -331,7 +344,7 @@ static void subtract(struct heap *h, uint32_t site, uint64_t size, bool whole, b
 static bool put_block(struct heap *h, uint32_t site, uint64_t address, uint64_t size)
 {
     struct heap_blocks *b = &h->blocks;
-    if ((b->used + 1) * 8 > (b->mask + 1) * 7 && !grow_blocks(b))
+    if ((b->used + 1) * 20 > b->size * 17 && !grow_blocks(b))
         return false;
     if (size >= LARGE && !put_large(h, address >> 3, size))
         return false;
@@ -472,7 +485,7 @@ static void remove_range(struct heap *h, size_t at)
     h->ranges.len--;
 }
 
-void heap_unmap(struct heap *h, uint64_t address, uint64_t size)
+void heap_unmap(struct heap *h, uint64_t address, uint64_t size, uint64_t tick)
 {
     uint64_t end = address + size;
     size_t i = find_range(h, address);
@@ -481,6 +494,10 @@ void heap_unmap(struct heap *h, uint64_t address, uint64_t size)
     while (i < h->ranges.len && h->ranges.data[i].start < end) {
         struct heap_range *r = &h->ranges.data[i];
         uint64_t first = max_u64(address, r->start), last = min_u64(end, r->end);
+        if (r->tick > tick) {
+            i++;
+            continue;
+        }
         cut(h, r, last - first);
         if (first > r->start && last < r->end) { /* both ends stay */
             struct heap_range rest = *r;
@@ -504,10 +521,10 @@ void heap_unmap(struct heap *h, uint64_t address, uint64_t size)
 
 void heap_map(struct heap *h, uint32_t site, uint64_t address, uint64_t size, uint64_t tick)
 {
-    struct heap_range range = {.start = address, .end = address + size, .site = site};
+    struct heap_range range = {.start = address, .end = address + size, .site = site, .tick = tick};
     if (size == 0 || range.end < address)
         return;
-    heap_unmap(h, address, size);
+    heap_unmap(h, address, size, UINT64_MAX);
     struct heap_range *r =
         new_whole(h, &range.whole) ? insert_range(h, find_range(h, address), range) : NULL;
     if (!r) {
@@ -523,13 +540,13 @@ void heap_map(struct heap *h, uint32_t site, uint64_t address, uint64_t size, ui
 void heap_drop_all(struct heap *h)
 {
     struct heap_undo unused;
-    for (size_t i = 0; i <= h->blocks.mask;)
+    for (size_t i = 0; i < h->blocks.size;)
         if (h->blocks.key[i]) /* another may move into its place */
             heap_free(h, h->blocks.key[i] >> SIZE_BITS << 3, false, &unused);
         else
             i++;
     while (h->ranges.len) {
         const struct heap_range *r = &h->ranges.data[h->ranges.len - 1];
-        heap_unmap(h, r->start, r->end - r->start);
+        heap_unmap(h, r->start, r->end - r->start, UINT64_MAX);
     }
 }

@@ -5,7 +5,7 @@
  * new one is reached, a number is counted up; a site keeps what it had at the last one when it is touched for the first
  * time after it, for until then nothing of it has changed.
  *
- * A block takes 12 bytes in a table that is at most 7/8 full. Sizes that do not fit are kept apart. */
+ * A block takes 12 bytes in a table that is at most 17/20 full. Sizes that do not fit are kept apart. */
 #ifndef PYROMETER_RECORD_HEAP_H
 #define PYROMETER_RECORD_HEAP_H
 
@@ -58,13 +58,14 @@ struct heap_range { /* pages */
     uint32_t site;
     uint32_t slot;  /* in the log */
     uint32_t whole; /* which mapping it is a piece of */
+    uint64_t tick;  /* when it was mapped */
 };
 
 struct heap_blocks {
     uint64_t *key; /* address / 8 above, size below; 0: free */
     uint32_t *site;
     uint32_t *slot; /* in the log; NULL: there is none */
-    size_t mask, used;
+    size_t size, used;
 };
 
 struct heap_large { /* sizes that do not fit a key, by address */
@@ -116,7 +117,9 @@ void heap_free(struct heap *h, uint64_t address, bool brief, struct heap_undo *r
 /* It was there all the time; once only. */
 void heap_undo(struct heap *h, struct heap_undo *undo, uint64_t tick);
 void heap_map(struct heap *h, uint32_t site, uint64_t address, uint64_t size, uint64_t tick);
-void heap_unmap(struct heap *h, uint64_t address, uint64_t size);
+/* `tick`: before the call, which is told after it. What was mapped since then is not meant: somebody else was quicker to
+ * tell that he had the address. */
+void heap_unmap(struct heap *h, uint64_t address, uint64_t size, uint64_t tick);
 
 /* All is gone at once: the process executes another program. */
 void heap_drop_all(struct heap *h);

@@ -74,6 +74,8 @@ void heaps_free(struct heaps *h)
     }
     vec_release(&h->processes);
     vec_release(&h->codes);
+    idxmap_release(&h->code_map);
+    free(h->lines);
     free(h);
 }
 
@@ -150,13 +152,38 @@ static void *copy_text(const struct heaps_feed *f, uint64_t first, size_t *at, u
     return text;
 }
 
+struct heaps_code *heaps_find_code(struct heaps *h, uint32_t number)
+{
+    uint32_t at;
+    IDXMAP_FIND(&h->code_map, hash_u64(number), i, h->codes.data[i].id == number, at);
+    return at == IDXMAP_NONE ? NULL : &h->codes.data[at];
+}
+
+/* Takes the texts over. False without memory. */
+static bool add_code(struct heaps *h, uint32_t number, uint32_t pid, const struct remote_code *r)
+{
+    struct heaps_code *code =
+        r->name && r->qualname && r->file && r->lines ? vec_push(&h->codes) : NULL;
+    if (!code)
+        return false;
+    if (idxmap_insert(&h->code_map, hash_u64(number), (uint32_t)h->codes.len - 1) < 0) {
+        h->codes.len--;
+        return false;
+    }
+    *code = (struct heaps_code){.id = number, .code = *r, .pid = pid};
+    h->codes_new++;
+    return true;
+}
+
 static void take_code(struct heaps *h, struct heaps_feed *f, uint64_t first, size_t bytes)
 {
     struct ringmem_code c;
     static const enum pyl_lines encodings[] = {PYL_LINES_LNOTAB, PYL_LINES_PEP626,
                                                PYL_LINES_LOCATION};
-    if (bytes < sizeof c)
+    if (bytes < sizeof c) {
+        f->nonsense++;
         return;
+    }
     copy_payload(f, first, 0, &c, sizeof c);
     uint64_t texts = (uint64_t)c.name_len + c.qualname_len + c.file_len + c.lines_len;
     if (texts > bytes - sizeof c || c.id == 0 || c.id > RING_MAX_VALUE ||
@@ -164,11 +191,7 @@ static void take_code(struct heaps *h, struct heaps_feed *f, uint64_t first, siz
         f->nonsense++;
         return;
     }
-    while (h->codes.len <= c.id)
-        if (!vec_push(&h->codes))
-            return;
-    struct heaps_code *code = &h->codes.data[c.id];
-    if (code->code.name) /* numbers are given once */
+    if (heaps_find_code(h, c.id)) /* numbers are given once */
         return;
     size_t at = sizeof c;
     struct remote_code r = {.name_len = c.name_len,
@@ -181,15 +204,12 @@ static void take_code(struct heaps *h, struct heaps_feed *f, uint64_t first, siz
     r.qualname = copy_text(f, first, &at, c.qualname_len);
     r.file = copy_text(f, first, &at, c.file_len);
     r.lines = copy_text(f, first, &at, c.lines_len);
-    if (!r.name || !r.qualname || !r.file || !r.lines) {
+    if (!add_code(h, c.id, f->owner.pid, &r)) {
         free(r.name);
         free(r.qualname);
         free(r.file);
         free(r.lines);
-        return;
     }
-    *code = (struct heaps_code){.code = r, .pid = f->owner.pid};
-    h->codes_new++;
 }
 
 static uint32_t top_of(const struct heaps_feed *f)
@@ -229,8 +249,11 @@ static bool find_record(struct heaps *h, struct heaps_process *p, struct heaps_f
         case RINGMEM_ALLOC:
         case RINGMEM_MAP:
         case RINGMEM_UNMAP:
-            if (f->head - f->tail < 2)
+            if (f->head - f->tail < 2) {
+                f->nonsense += f->complete; /* and the rest will not come any more */
+                f->tail += f->complete;
                 return false;
+            }
             f->next_tick = f->tick + (word_at(f, f->tail + 1) >> RINGMEM_SIZE_LOW);
             return true;
         case RINGMEM_FREE:
@@ -312,7 +335,8 @@ static void take_record(struct heaps *h, struct heaps_process *p, struct heaps_f
     switch ((enum ringmem_kind)(word & 15)) {
     case RINGMEM_ALLOC:
     case RINGMEM_MAP: {
-        uint32_t site = allocator < RECORD_ALLOCATOR_COUNT && !heap->failed
+        /* the first bytes are nobody's, and mean an empty place in the heap's tables */
+        uint32_t site = allocator < RECORD_ALLOCATOR_COUNT && !heap->failed && address >> 3
                             ? heap_site(heap, top_of(f), f->number, allocator)
                             : UINT32_MAX;
         if (site == UINT32_MAX) {
@@ -326,7 +350,7 @@ static void take_record(struct heaps *h, struct heaps_process *p, struct heaps_f
         break;
     }
     case RINGMEM_UNMAP:
-        heap_unmap(heap, address, size);
+        heap_unmap(heap, address, size, f->tick);
         break;
     case RINGMEM_FREE: {
         f->tail--;
@@ -383,7 +407,7 @@ static uint64_t bound_by(struct heaps *h, struct heaps_process *p, const struct 
             continue;
         bool has = find_record(h, p, f);
         uint64_t tick = has ? f->next_tick : f->writing ? f->tick : UINT64_MAX;
-        if (tick < bound) {
+        if (tick < bound || (has && tick == bound && !*ret_next)) {
             bound = tick;
             *ret_next = has ? f : NULL;
         }
@@ -503,13 +527,16 @@ static void keep_time(struct heaps *h, struct heaps_process *p)
         heaps_snapshot(h, p, 0, now - h->origin_ns);
 }
 
-/* A ring of another program that the process runs by now; NULL: it has not executed one. */
+/* A ring of the next program that the process has executed; NULL: there is none. */
 static struct heaps_feed *next_image(const struct heaps_process *p)
 {
-    for (size_t i = 0; i < p->feeds.len; i++)
-        if (p->feeds.data[i]->ring && p->feeds.data[i]->image > p->image)
-            return p->feeds.data[i];
-    return NULL;
+    struct heaps_feed *next = NULL;
+    for (size_t i = 0; i < p->feeds.len; i++) {
+        struct heaps_feed *f = p->feeds.data[i];
+        if (f->ring && f->image > p->image && (!next || f->image < next->image))
+            next = f;
+    }
+    return next;
 }
 
 static void look_at_rings(struct heaps *h, struct heaps_process *p,
@@ -517,9 +544,10 @@ static void look_at_rings(struct heaps *h, struct heaps_process *p,
 {
     for (size_t i = 0; i < p->feeds.len; i++) {
         struct heaps_feed *f = p->feeds.data[i];
-        if (!f->ring || f->image != p->image)
+        if (!f->ring || f->image > p->image)
             continue;
-        if (!look_at_ring(f)) {
+        f->complete = dead || atomic_load(&h->session->shared->slot_state[f->slot]) == RING_CLOSED;
+        if (f->image < p->image || !look_at_ring(f)) { /* or it is of a program that is no more */
             f->nonsense++;
             close_feed(h, f);
             continue;
@@ -538,7 +566,8 @@ static uint64_t turn(struct heaps *h, struct heaps_process *p, const struct sess
     uint64_t now = clock_mono_ns();
     uint64_t horizon = clock->tick - (uint64_t)((double)LAG_NS / clock->ns_per_tick);
     const struct heaps_feed *next = next_image(p);
-    bool dead = last || next || (deaths && is_gone(p->pid));
+    bool dead = last || next || p->gone;
+    p->gone = p->gone || (deaths && is_gone(p->pid));
     look_at_rings(h, p, clock, dead);
     if (dead)
         horizon = UINT64_MAX; /* there is no more to come */

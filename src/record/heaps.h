@@ -13,6 +13,7 @@
 
 /* A code's definition as it came. */
 struct heaps_code {
+    uint32_t id;
     struct remote_code code; /* texts and line table owned; name NULL: not defined */
     uint32_t pid;            /* whose it is */
     uint32_t file_code;      /* id in the file; 0: not there yet */
@@ -27,6 +28,7 @@ struct heaps_feed {
     uint64_t tail, head; /* taken; published when the turn began */
     uint64_t image;      /* which program of its process it belongs to */
     bool writing;        /* a record was being made then: it may be older than others' */
+    bool complete;       /* no more words will come */
     uint64_t tick;       /* the last stamp */
     uint64_t next_tick;  /* that of the record at the tail */
     struct ring_owner owner;
@@ -81,6 +83,7 @@ struct heaps_process {
     uint64_t written_bytes;
     uint64_t marks;
     uint64_t start_ns;
+    bool gone; /* was, when the last turn ended: by the next one all of its rings have been met */
     bool ended;
     /* the carrier's */
     uint32_t process; /* id in the file; UINT32_MAX: not asked for yet */
@@ -90,14 +93,23 @@ struct heaps_process {
     VEC(struct heaps_change) carried; /* by site: what of its peak is in its group */
 };
 
+enum { HEAPS_LINES = 1 << 13 };
+struct heaps_line {
+    uint32_t code; /* 0: empty */
+    int32_t offset;
+    uint32_t line;
+};
+
 struct heaps {
     const struct session *session; /* borrowed */
     uint64_t origin_ns;
     VEC(struct heaps_process *) processes;
     struct heaps_feed *feed[RING_MAX_SLOTS];
-    VEC(struct heaps_code) codes; /* by number */
-    uint64_t codes_new;           /* definitions that have come */
-    uint32_t beyond_code;         /* id of what stands for HEAP_BEYOND */
+    VEC(struct heaps_code) codes;
+    struct idxmap code_map;   /* by number: a program may make up any */
+    uint64_t codes_new;       /* definitions that have come */
+    struct heaps_line *lines; /* HEAPS_LINES of them: lines that were looked up lately */
+    uint32_t beyond_code;     /* id of what stands for HEAP_BEYOND */
 };
 
 int heaps_new(const struct session *session, uint64_t origin_ns, struct heaps **ret);
@@ -109,6 +121,9 @@ void heaps_meet(struct heaps *h, uint32_t slot, struct ring_header *ring);
 /* Decodes what there is, some of it at a time. `clock`: a moment before the slots were looked over for new rings, so that what is
  * stamped before it is published by now, or being written. `last`: no more will come. Returns the words that were taken. */
 uint64_t heaps_turn(struct heaps *h, const struct session_clock *clock, bool deaths, bool last);
+
+/* The definition of a code number; NULL: it has not come. Good until the next turn. */
+struct heaps_code *heaps_find_code(struct heaps *h, uint32_t number);
 
 /* Finished blocks of events that wait to be carried into the file. */
 size_t heaps_held_bytes(const struct heaps *h);

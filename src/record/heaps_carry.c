@@ -21,7 +21,7 @@ struct carry {
 static uint32_t code_of(struct carry *c, uint32_t number)
 {
     struct format_writer *w = c->shared->writer;
-    struct heaps_code *code = number < c->h->codes.len ? &c->h->codes.data[number] : NULL;
+    struct heaps_code *code = heaps_find_code(c->h, number);
     if (number == HEAP_BEYOND) {
         static const char name[] = "<stacks beyond what is kept>";
         struct record_code special = {.name = format_writer_string(w, name, sizeof name - 1),
@@ -30,7 +30,7 @@ static uint32_t code_of(struct carry *c, uint32_t number)
             c->h->beyond_code = format_writer_code(w, &special);
         return c->h->beyond_code;
     }
-    if (!code || !code->code.name)
+    if (!code)
         return 0;
     if (!code->file_code) {
         const struct remote_code *r = &code->code;
@@ -46,6 +46,24 @@ static uint32_t code_of(struct carry *c, uint32_t number)
             sources_want(c->shared->sources, place, record.file, r->file);
     }
     return code->file_code;
+}
+
+/* The line of an instruction. The same ones stand in many stacks, and a line table is read from its beginning. */
+static uint32_t line_of(struct heaps *h, uint32_t number, int32_t offset)
+{
+    if (!h->lines)
+        h->lines = calloc(HEAPS_LINES, sizeof *h->lines);
+    struct heaps_line *memo =
+        h->lines ? &h->lines[hash_u64((uint64_t)number << 32 | (uint32_t)offset) % HEAPS_LINES]
+                 : NULL;
+    if (memo && memo->code == number && memo->offset == offset)
+        return memo->line;
+    const struct remote_code *code = &heaps_find_code(h, number)->code;
+    int32_t line = remote_code_line(code, offset);
+    uint32_t good = line > 0 ? (uint32_t)line : code->first_line;
+    if (memo)
+        *memo = (struct heaps_line){number, offset, good};
+    return good;
 }
 
 /* False: a definition on the way has not come yet. Not by recursion: a program may be a million calls deep. */
@@ -64,11 +82,8 @@ static bool stack_of(struct carry *c, uint32_t node, uint32_t *ret)
         struct record_stack stack = {.parent = nodes[n->parent].stack, .code = code_of(c, n->code)};
         if (!stack.code && !c->last)
             return false;
-        if (stack.code && n->code != HEAP_BEYOND) {
-            const struct remote_code *code = &c->h->codes.data[n->code].code;
-            int32_t line = remote_code_line(code, n->offset);
-            stack.line = line > 0 ? (uint32_t)line : code->first_line;
-        }
+        if (stack.code && n->code != HEAP_BEYOND)
+            stack.line = line_of(c->h, n->code, n->offset);
         n->stack = format_writer_stack(c->shared->writer, &stack);
     }
     *ret = nodes[node].stack;

@@ -25,6 +25,7 @@
 #define FIRST_FLUSH_NS (50 * NS_PER_MS)
 #define RARE_STATS_NS  (60 * NS_PER_SEC) /* where only the end is kept */
 #define MAX_SLEEP_NS   (50 * NS_PER_MS)  /* so that a signal between check and sleep waits little */
+#define UNSAMPLED_NS   (5 * NS_PER_MS)   /* how often processes are looked after without samples */
 #define SPIN_BELOW_NS  (20 * NS_PER_US)  /* shorter pauses than this cannot be slept */
 #define MAX_GAP_NS     (100 * NS_PER_MS)
 #define SLICE_NS       (100 * NS_PER_US) /* the shortest turn the kernel grants */
@@ -174,7 +175,8 @@ static void tick(struct recorder *r, uint64_t now)
 static void record_loop(struct recorder *r)
 {
     const struct record_options *o = r->options;
-    uint64_t period = max_u64(1, r->shared.period_ns);
+    /* nobody to look at: only births and deaths of processes */
+    uint64_t period = o->sample ? max_u64(1, r->shared.period_ns) : UNSAMPLED_NS;
     uint64_t stop_at =
         o->seconds > 0 ? r->start_ns + (uint64_t)(o->seconds * (double)NS_PER_SEC) : UINT64_MAX;
     uint64_t due = clock_mono_ns();

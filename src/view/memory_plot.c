@@ -199,8 +199,9 @@ static int fill_marks(struct view_memory_plot *p)
 static int fill_texts(struct view_memory_plot *p, const struct profile *profile)
 {
     const struct analysis_curves *c = p->curves;
-    struct buf title, facts;
+    struct buf title, facts, losses;
     buf_init(&title, TITLE_MAX << 4);
+    buf_init(&losses, TITLE_MAX);
     buf_init(&facts, TITLE_MAX);
     view_run_command(profile, &title);
     p->title = buf_detach(&title);
@@ -211,6 +212,10 @@ static int fill_texts(struct view_memory_plot *p, const struct profile *profile)
     if (c->count > VIEW_PLOT_PANELS)
         buf_printf(&facts, "; %zu smaller processes are left out", c->count - VIEW_PLOT_PANELS);
     tell_marks(p, &facts);
+    view_run_losses(profile, 0, &losses);
+    if (losses.len)
+        buf_printf(&facts, "; lost: %s", buf_cstr(&losses));
+    buf_release(&losses);
     p->facts = buf_detach(&facts);
     p->plot.title = p->title;
     p->plot.facts = p->facts;

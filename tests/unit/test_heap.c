@@ -242,7 +242,7 @@ static void step(uint64_t tick)
         heap_map(&heap, site, PAGE_BASE + first * PAGE, (uint64_t)pages * PAGE, tick);
     } else {
         model_unmap(&model, first, pages);
-        heap_unmap(&heap, PAGE_BASE + first * PAGE, (uint64_t)pages * PAGE);
+        heap_unmap(&heap, PAGE_BASE + first * PAGE, (uint64_t)pages * PAGE, tick);
     }
 }
 
@@ -287,7 +287,7 @@ static void map(uint32_t site, unsigned first, unsigned pages)
 
 static void unmap(unsigned first, unsigned pages)
 {
-    heap_unmap(&heap, PAGE_BASE + first * PAGE, (uint64_t)pages * PAGE);
+    heap_unmap(&heap, PAGE_BASE + first * PAGE, (uint64_t)pages * PAGE, 1);
 }
 
 /* A mapping in two pieces is one until both are gone, also with another in the gap. */
@@ -330,17 +330,32 @@ static void test_fixed(void **state ATTR_UNUSED)
     heap_release(&heap);
 }
 
+/* munmap tells after it is done, with the time before: another thread may have the address by then, and have said so. */
+static void test_late_unmap(void **state ATTR_UNUSED)
+{
+    begin(1, false);
+    heap_map(&heap, 0, PAGE_BASE, 8 * PAGE, 10);
+    heap_map(&heap, 1, PAGE_BASE + 2 * PAGE, 2 * PAGE, 30);
+    heap_unmap(&heap, PAGE_BASE, 8 * PAGE, 20);
+    assert_int_equal(heap.sites.data[0].sums.freed, 1);
+    assert_int_equal(heap.live_count, 1);
+    assert_int_equal(heap.live_bytes, 2 * PAGE);
+    heap_unmap(&heap, PAGE_BASE, 8 * PAGE, 40);
+    assert_int_equal(heap.live_bytes, 0);
+    heap_release(&heap);
+}
+
 /* Sizes and places at the end of all addresses, which only a scribbling program tells. */
 static void test_odd_ranges(void **state ATTR_UNUSED)
 {
     begin(1, true);
     heap_map(&heap, 0, 0, 0, 1);
     heap_map(&heap, 0, UINT64_MAX - 5, 100, 1);
-    heap_unmap(&heap, UINT64_MAX - 5, 100);
-    heap_unmap(&heap, 0, 0);
+    heap_unmap(&heap, UINT64_MAX - 5, 100, 1);
+    heap_unmap(&heap, 0, 0, 1);
     assert_int_equal(heap.live_count, 0);
     heap_map(&heap, 0, 0, UINT64_MAX, 1);
-    heap_unmap(&heap, 0, UINT64_MAX);
+    heap_unmap(&heap, 0, UINT64_MAX, 1);
     assert_int_equal(heap.live_bytes, 0);
     heap_release(&heap);
 }
@@ -446,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_many_blocks),
         cmocka_unit_test(test_gap),
         cmocka_unit_test(test_fixed),
+        cmocka_unit_test(test_late_unmap),
         cmocka_unit_test(test_odd_ranges),
         cmocka_unit_test(test_undo_is_in_the_peak),
         cmocka_unit_test(test_undo_of_what_is_taken),
