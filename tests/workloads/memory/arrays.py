@@ -24,7 +24,15 @@ def main():
     b = None
 
 
+def first_use():
+    """The same before anything is counted: numpy makes much of what it needs when it needs it first."""
+    a = numpy.empty(50000), numpy.zeros((300, 300), dtype=numpy.int32), numpy.ones(5000)
+    b = a[0][:40000].copy()
+    (b + b).astype(numpy.float32)
+    b.resize(60000, refcheck=False)
+
+
 kept = reserve()
-numpy.empty(5000), numpy.zeros((30, 300), dtype=numpy.int32), numpy.ones(5000) + 1, numpy.ones(9).astype(numpy.float32)  # what it makes once, at the first use
+first_use()
 main()
 os._exit(0)
