@@ -98,9 +98,10 @@ static inline bool is_from_store(const void *p)
 /* What the next definition does by way of others is its own affair. */
 #define NEXT(call)                                                                                 \
     ({                                                                                             \
-        memory_me.inside++;                                                                        \
+        unsigned inside_ = memory_is_on();                                                         \
+        memory_me.inside += inside_;                                                               \
         __auto_type given_ = (call);                                                               \
-        memory_me.inside--;                                                                        \
+        memory_me.inside -= inside_;                                                               \
         given_;                                                                                    \
     })
 
@@ -120,8 +121,9 @@ PUBLIC void *malloc(size_t size)
 
 PUBLIC void *calloc(size_t count, size_t size)
 {
-    if (unlikely(!is_ready()))
-        return take_from_store(count * size); /* the store is empty pages */
+    size_t bytes;
+    if (unlikely(!is_ready())) /* the store is empty pages */
+        return take_from_store(__builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes);
     return told(RECORD_ALLOCATOR_CALLOC, NEXT(next.calloc(count, size)), count * size);
 }
 
@@ -129,11 +131,12 @@ PUBLIC void free(void *block)
 {
     if (is_from_store(block) || unlikely(!is_ready()))
         return;
-    if (memory_is_on() && block)
+    unsigned inside = memory_is_on();
+    if (inside && block)
         memory_frees(block, MEMORY_ANY_THREAD);
-    memory_me.inside++;
+    memory_me.inside += inside;
     next.free(block);
-    memory_me.inside--;
+    memory_me.inside -= inside;
 }
 
 /* What was ours moves to where it can be given back. */
