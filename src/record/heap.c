@@ -5,8 +5,7 @@
 #include <math.h>
 
 enum {
-    SIZE_BITS = 19,
-    LARGE = (1 << SIZE_BITS) - 1, /* in a key: the size is in the table of large ones */
+    LARGE = (1 << HEAP_SIZE_BITS) - 1, /* in a key: the size is in the table of large ones */
     FIRST_BLOCKS = 1 << 12,
     FIRST_LARGE = 1 << 6,
 };
@@ -104,87 +103,6 @@ uint32_t heap_site(struct heap *h, uint32_t node, uint32_t thread, uint32_t allo
     }
     h->nodes.data[node].last_site = at + 1;
     return at;
-}
-
-/* --- blocks: an open table, searched forward, closed up behind what is taken out --- */
-
-static size_t home_of(const struct heap_blocks *b, uint64_t key)
-{
-    uint64_t mixed = (key >> SIZE_BITS) * 0x9e3779b97f4a7c15ull;
-    return (size_t)((unsigned __int128)mixed * b->size >> 64);
-}
-
-static size_t after(const struct heap_blocks *b, size_t i)
-{
-    return i + 1 < b->size ? i + 1 : 0;
-}
-
-/* Steps from one place on to another. */
-static size_t steps(const struct heap_blocks *b, size_t from, size_t to)
-{
-    return to >= from ? to - from : to + b->size - from;
-}
-
-static size_t find_block(const struct heap_blocks *b, uint64_t address)
-{
-    uint64_t want = address >> 3;
-    size_t i = home_of(b, want << SIZE_BITS);
-    while (b->key[i] && b->key[i] >> SIZE_BITS != want)
-        i = after(b, i);
-    return i;
-}
-
-/* By a quarter: while it grows there are two of them, and both together are to take at most 32 bytes for a block. */
-static bool grow_blocks(struct heap_blocks *b)
-{
-    struct heap_blocks bigger = {.size = b->size + b->size / 4, .used = b->used};
-    bigger.key = calloc(bigger.size, sizeof *bigger.key);
-    bigger.site = malloc(bigger.size * sizeof *bigger.site);
-    if (b->slot)
-        bigger.slot = malloc(bigger.size * sizeof *bigger.slot);
-    if (!bigger.key || !bigger.site || (b->slot && !bigger.slot)) {
-        free(bigger.key);
-        free(bigger.site);
-        free(bigger.slot);
-        return false;
-    }
-    for (size_t i = 0; i < b->size; i++) {
-        if (!b->key[i])
-            continue;
-        size_t at = home_of(&bigger, b->key[i]);
-        while (bigger.key[at])
-            at = after(&bigger, at);
-        bigger.key[at] = b->key[i];
-        bigger.site[at] = b->site[i];
-        if (b->slot)
-            bigger.slot[at] = b->slot[i];
-    }
-    free(b->key);
-    free(b->site);
-    free(b->slot);
-    *b = bigger;
-    return true;
-}
-
-static void take_out(struct heap_blocks *b, size_t hole)
-{
-    size_t i = hole;
-    for (;;) {
-        i = after(b, i);
-        if (!b->key[i])
-            break;
-        /* may it move into the hole? Only if its home is not between the two */
-        size_t home = home_of(b, b->key[i]);
-        if (steps(b, home, i) >= steps(b, hole, i)) {
-            b->key[hole] = b->key[i];
-            b->site[hole] = b->site[i];
-            if (b->slot)
-                b->slot[hole] = b->slot[i];
-            hole = i;
-        }
-    }
-    b->key[hole] = 0;
-    b->used--;
 }
 
 /* --- sizes that do not fit; a small table of the same kind --- */
@@ -344,12 +262,12 @@ static void subtract(struct heap *h, uint32_t site, uint64_t size, bool whole, b
 static bool put_block(struct heap *h, uint32_t site, uint64_t address, uint64_t size)
 {
     struct heap_blocks *b = &h->blocks;
-    if ((b->used + 1) * 20 > b->size * 17 && !grow_blocks(b))
+    if ((b->used + 1) * 20 > b->size * 17 && !heap_blocks_grow(b))
         return false;
     if (size >= LARGE && !put_large(h, address >> 3, size))
         return false;
-    size_t at = find_block(b, address);
-    b->key[at] = (address >> 3) << SIZE_BITS | (size < LARGE ? size : LARGE);
+    size_t at = heap_blocks_find(b, address);
+    b->key[at] = (address >> 3) << HEAP_SIZE_BITS | (size < LARGE ? size : LARGE);
     b->site[at] = site;
     if (b->slot)
         b->slot[at] = memlog_allocate(h->log, site, size, h->log_ns);
@@ -360,7 +278,7 @@ static bool put_block(struct heap *h, uint32_t site, uint64_t address, uint64_t 
 void heap_free(struct heap *h, uint64_t address, bool brief, struct heap_undo *ret)
 {
     struct heap_blocks *b = &h->blocks;
-    size_t at = find_block(b, address);
+    size_t at = heap_blocks_find(b, address);
     ret->site = UINT32_MAX;
     if (!b->key[at]) {
         h->unknown++;
@@ -372,14 +290,14 @@ void heap_free(struct heap *h, uint64_t address, bool brief, struct heap_undo *r
     uint32_t site = b->site[at];
     if (b->slot)
         memlog_free(h->log, b->slot[at], h->log_ns);
-    take_out(b, at);
+    heap_blocks_remove(b, at);
     subtract(h, site, size, true, brief, false);
     *ret = (struct heap_undo){address, size, site, brief};
 }
 
 void heap_alloc(struct heap *h, uint32_t site, uint64_t address, uint64_t size, uint64_t tick)
 {
-    if (h->blocks.key[find_block(&h->blocks, address)]) {
+    if (h->blocks.key[heap_blocks_find(&h->blocks, address)]) {
         struct heap_undo unused;
         heap_free(h, address, false, &unused);
         h->missed++;
@@ -404,7 +322,7 @@ void heap_undo(struct heap *h, struct heap_undo *undo, uint64_t tick)
 {
     uint32_t site = undo->site;
     undo->site = UINT32_MAX;
-    if (site == UINT32_MAX || h->blocks.key[find_block(&h->blocks, undo->address)])
+    if (site == UINT32_MAX || h->blocks.key[heap_blocks_find(&h->blocks, undo->address)])
         return; /* nothing to undo, or it is somebody else's by now, which cannot be */
     if (!put_block(h, site, undo->address, undo->size)) {
         h->failed = true;
@@ -542,7 +460,7 @@ void heap_drop_all(struct heap *h)
     struct heap_undo unused;
     for (size_t i = 0; i < h->blocks.size;)
         if (h->blocks.key[i]) /* another may move into its place */
-            heap_free(h, h->blocks.key[i] >> SIZE_BITS << 3, false, &unused);
+            heap_free(h, h->blocks.key[i] >> HEAP_SIZE_BITS << 3, false, &unused);
         else
             i++;
     while (h->ranges.len) {

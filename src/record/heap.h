@@ -12,6 +12,7 @@
 #include "base/idxmap.h"
 #include "base/vec.h"
 #include "format/record.h"
+#include "record/heap_blocks.h"
 #include "record/memlog.h"
 
 #include <stdbool.h>
@@ -59,13 +60,6 @@ struct heap_range { /* pages */
     uint32_t slot;  /* in the log */
     uint32_t whole; /* which mapping it is a piece of */
     uint64_t tick;  /* when it was mapped */
-};
-
-struct heap_blocks {
-    uint64_t *key; /* address / 8 above, size below; 0: free */
-    uint32_t *site;
-    uint32_t *slot; /* in the log; NULL: there is none */
-    size_t size, used;
 };
 
 struct heap_large { /* sizes that do not fit a key, by address */

@@ -128,6 +128,23 @@ struct heaps_code *heaps_find_code(struct heaps *h, uint32_t number);
 /* Finished blocks of events that wait to be carried into the file. */
 size_t heaps_held_bytes(const struct heaps *h);
 
+/* --- heaps_words.c: what stands in a ring --- */
+
+/* Goes over what says nothing of memory, up to the next record that does. False: there is none. */
+bool heaps_find_record(struct heaps *h, struct heaps_process *p, struct heaps_feed *f);
+
+/* Takes the record at the tail, which that has found. */
+void heaps_take_record(struct heaps *h, struct heaps_process *p, struct heaps_feed *f,
+                       const struct session_clock *clock);
+
+/* --- heaps_time.c --- */
+
+/* A tick as ns after the origin of the recording. */
+uint64_t heaps_ns(const struct heaps *h, const struct session_clock *clock, uint64_t tick);
+
+/* Takes points and checkpoints of a process when they are due. */
+void heaps_keep_time(struct heaps *h, struct heaps_process *p);
+
 /* Takes a checkpoint of a process, for the carrier to write. */
 void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, uint64_t now_ns);
 
