@@ -46,7 +46,7 @@ static void open_rings(struct rig *r, bool exec)
 
 static void turn(struct rig *r, bool last)
 {
-    struct session_clock clock = {.tick = UINT64_MAX, .ns = UINT64_MAX, .ns_per_tick = 1};
+    struct session_clock clock = {.tick = 1ull << 62, .ns = 1ull << 62, .ns_per_tick = 1};
     heaps_turn(r->heaps, &clock, false, last);
     for (uint32_t i = 0; i < RINGS; i++)
         if (!r->heaps->feed[i])
@@ -83,7 +83,7 @@ static void check_sums(struct heap *h)
         bytes += s->sums.bytes - s->sums.freed_bytes;
         peak += s->peak_bytes;
     }
-    for (size_t i = 0; i <= h->blocks.mask; i++)
+    for (size_t i = 0; i < h->blocks.size; i++)
         used += h->blocks.key[i] != 0;
     require(count == h->live_count && bytes == h->live_bytes && peak == h->peak_bytes);
     require(h->live_bytes <= h->peak_bytes && h->object_bytes <= h->live_bytes);
