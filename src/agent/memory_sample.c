@@ -27,11 +27,14 @@ bool memory_sample_init(void)
 
 static uint64_t roll(struct memory_thread *me)
 {
+    static _Atomic uint64_t
+        threads; /* each has dice of its own, and with a seed the same ones again */
     if (!me->dice) {
         uint64_t seed = guest.session->memory_seed;
-        me->dice = (seed ? seed : guest_now()) * 0xd1342543de82ef95ull + (uintptr_t)me->slot + 1;
-        if (seed)
-            me->dice ^= 0x2545f4914f6cdd1dull;
+        uint64_t number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) + 1;
+        me->dice =
+            (seed ? seed : guest_now()) * 0xd1342543de82ef95ull ^ number * 0x2545f4914f6cdd1dull;
+        me->dice += !me->dice; /* 0 has no successor */
     }
     me->dice ^= me->dice << 13;
     me->dice ^= me->dice >> 7;

@@ -42,6 +42,7 @@ static void free_process(struct heaps_process *p)
         free(p->snapshots.data[i].changes);
     }
     vec_release(&p->feeds);
+    vec_release(&p->open);
     vec_release(&p->snapshots);
     vec_release(&p->points);
     vec_release(&p->groups);
@@ -105,7 +106,13 @@ void heaps_meet(struct heaps *h, uint32_t slot, struct ring_header *ring)
         session_unmap_slot(ring);
         return;
     }
+    struct heaps_feed **among = vec_push(&p->open);
     *place = f;
+    if (!among) {
+        session_unmap_slot(ring);
+        return;
+    }
+    *among = f;
     f->slot = slot;
     f->ring = ring;
     f->image = ring->image;
@@ -148,8 +155,8 @@ static uint64_t bound_by(struct heaps *h, struct heaps_process *p, const struct 
 {
     uint64_t bound = horizon;
     *ret_next = NULL;
-    for (size_t i = 0; i < p->feeds.len; i++) {
-        struct heaps_feed *f = p->feeds.data[i];
+    for (size_t i = 0; i < p->open.len; i++) {
+        struct heaps_feed *f = p->open.data[i];
         if (f == me || !f->ring || f->image != p->image)
             continue;
         bool has = heaps_find_record(h, p, f);
@@ -178,9 +185,9 @@ static uint64_t take_process(struct heaps *h, struct heaps_process *p,
             break;
         bound_by(h, p, NULL, horizon, &f);
     }
-    for (size_t i = 0; i < p->feeds.len; i++)
-        if (p->feeds.data[i]->ring)
-            give_room(p->feeds.data[i]);
+    for (size_t i = 0; i < p->open.len; i++)
+        if (p->open.data[i]->ring)
+            give_room(p->open.data[i]);
     return taken;
 }
 
@@ -202,8 +209,8 @@ static bool is_gone(uint32_t pid)
 static bool close_rings(struct heaps *h, struct heaps_process *p, bool dead)
 {
     bool open = false;
-    for (size_t i = 0; i < p->feeds.len; i++) {
-        struct heaps_feed *f = p->feeds.data[i];
+    for (size_t i = 0; i < p->open.len; i++) {
+        struct heaps_feed *f = p->open.data[i];
         if (!f->ring || f->image != p->image)
             continue;
         uint32_t state = atomic_load(&h->session->shared->slot_state[f->slot]);
@@ -219,8 +226,8 @@ static bool close_rings(struct heaps *h, struct heaps_process *p, bool dead)
 static struct heaps_feed *next_image(const struct heaps_process *p)
 {
     struct heaps_feed *next = NULL;
-    for (size_t i = 0; i < p->feeds.len; i++) {
-        struct heaps_feed *f = p->feeds.data[i];
+    for (size_t i = 0; i < p->open.len; i++) {
+        struct heaps_feed *f = p->open.data[i];
         if (f->ring && f->image > p->image && (!next || f->image < next->image))
             next = f;
     }
@@ -230,8 +237,8 @@ static struct heaps_feed *next_image(const struct heaps_process *p)
 static void look_at_rings(struct heaps *h, struct heaps_process *p,
                           const struct session_clock *clock, bool dead)
 {
-    for (size_t i = 0; i < p->feeds.len; i++) {
-        struct heaps_feed *f = p->feeds.data[i];
+    for (size_t i = 0; i < p->open.len; i++) {
+        struct heaps_feed *f = p->open.data[i];
         if (!f->ring || f->image > p->image)
             continue;
         f->complete = dead || atomic_load(&h->session->shared->slot_state[f->slot]) == RING_CLOSED;
@@ -246,11 +253,22 @@ static void look_at_rings(struct heaps *h, struct heaps_process *p,
     }
 }
 
+/* Programs may have had many threads more than they have. */
+static void forget_closed(struct heaps_process *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->open.len; i++)
+        if (p->open.data[i]->ring)
+            p->open.data[kept++] = p->open.data[i];
+    p->open.len = kept;
+}
+
 static uint64_t turn(struct heaps *h, struct heaps_process *p, const struct session_clock *clock,
                      bool deaths, bool last)
 {
     if (p->ended)
         return 0;
+    forget_closed(p);
     uint64_t now = clock_mono_ns();
     uint64_t horizon = clock->tick - (uint64_t)((double)LAG_NS / clock->ns_per_tick);
     const struct heaps_feed *next = next_image(p);

@@ -75,7 +75,8 @@ struct heaps_process {
     uint32_t pid;
     uint64_t image; /* which program it runs; exec begins another, and all memory is gone */
     struct heap heap;
-    VEC(struct heaps_feed *) feeds;
+    VEC(struct heaps_feed *) feeds; /* all that ever were: sites bear their numbers */
+    VEC(struct heaps_feed *) open;  /* of those, with a ring */
     VEC(struct heaps_snapshot) snapshots;
     VEC(struct heaps_point) points;
     uint64_t checkpoint_ns, point_ns; /* when the last ones were taken */
