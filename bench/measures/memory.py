@@ -13,7 +13,8 @@ command in the same turns is the control: where it is far from 1, nothing by the
 
 3 % for sampling is less than turns of whole commands can tell. There the program does its work in many small parts and
 takes the CPU time of each; what counts is the part at the lower decile, over all runs: others on the machine only ever
-make a part dearer, and never all of them. It has a control as well.
+make a part dearer, and never all of them. It has a control as well. But a decile hides what hits only some parts, as a
+recorder that wakes up does, and the start: so the program's whole CPU time is judged too, and the worse counts.
 """
 import math
 
@@ -145,16 +146,17 @@ def low(values):
     return sorted(values)[len(values) * DECILE // 100]
 
 
-def sampled(bench, place, program):
-    count = bench.scale(8, 40)
-    script = [exact.script_of(bench, program, programs=exact.JOBS)[0][0], str(PARTS[program]), str(count)]
-    parts = {}
+def sampled(bench, place, name):
+    count = bench.scale(12, 40)
+    script = [exact.script_of(bench, name, programs=exact.JOBS)[0][0], str(PARTS[name]), str(count)]
+    parts, program = {}, []
 
     def collect(label):
         def after(done, out):
             parts.setdefault(label, []).extend(parts_of(done.stdout)[1:])  # the first warms up
             if label == "sampled":
-                exact.counted(out)
+                stats = exact.counted(out)
+                program.append((stats["user_ns"] + stats["system_ns"]) / 1e9)
         return after
 
     bare = exact.bare(place, script)
@@ -162,25 +164,26 @@ def sampled(bench, place, program):
                    Contestant("sampled", lambda out: place.ours(*OURS["sampled"])(script, out), ".pyro")]
     for c in contestants:
         c.after = collect(c.label)
-    turns = Turns(bench, contestants, place.environment()).run(bench.scale(4, 31))
-    return {"python": place.python.name, "program": program, "part_ms": 1e3 * median(parts["bare"]),
+    turns = Turns(bench, contestants, place.environment()).run(bench.scale(6, 31))
+    return {"python": place.python.name, "program": name, "part_ms": 1e3 * median(parts["bare"]),
             "sampled": low(parts["sampled"]) / low(parts["bare"]), "control": low(parts["control"]) / low(parts["bare"]),
-            "whole_cpu": turns.slowdown("sampled", "cpu"), "whole_cpu_control": turns.slowdown("control", "cpu"),
+            "program_cpu": median(t / bare.cpu[n] for n, t in enumerate(program)), "whole_cpu": turns.slowdown("sampled", "cpu"), "whole_cpu_control": turns.slowdown("control", "cpu"),
             "whole": turns.slowdown("sampled"), "whole_control": turns.slowdown("control")}
 
 
-FIGURES = ["sampled", "control", "whole_cpu", "whole_cpu_control", "whole", "whole_control"]
+FIGURES = ["sampled", "control", "program_cpu", "whole_cpu", "whole_cpu_control", "whole", "whole_control"]
 
 
 def sampling(bench, place):
     rows = [sampled(bench, place, program) for program in exact.JOBS]
     means = {figure: geomean(row[figure] for row in rows) for figure in FIGURES}
     noisy = " (too noisy to tell)" if abs(means["control"] - 1) > SAMPLED - 1 else ""
-    bench.at_most("memory", "%s sampled, geometric mean over the jobs" % place.python.name, means["sampled"], SAMPLED,
-                  "control %.3f%s; whole commands by CPU time %.3f, control %.3f" % (
-                      means["control"], noisy, means["whole_cpu"], means["whole_cpu_control"]))
+    worse = max(means["sampled"], means["program_cpu"])
+    bench.must("memory", "%s sampled, geometric mean over the jobs" % place.python.name, worse, SAMPLED, worse <= SAMPLED and not noisy,
+                  "parts %.3f, control %.3f%s; program's CPU %.3f, of all processes %.3f, control %.3f" % (
+                      means["sampled"], means["control"], noisy, means["program_cpu"], means["whole_cpu"], means["whole_cpu_control"]))
     table("%s, sampled: CPU time of parts of the work, and whole commands, over bare ones" % place.python.name,
-          ["program", "part ms", "sampled", "control", "whole CPU", "control", "whole", "control"],
+          ["program", "part ms", "sampled", "control", "program's CPU", "all CPU", "control", "whole", "control"],
           [[row["program"], "%.1f" % row["part_ms"], *["%.3f" % row[figure] for figure in FIGURES]] for row in rows]
           + [["geometric mean", "", *["%.3f" % means[figure] for figure in FIGURES]]])
     return {"rows": rows, "means": means}
