@@ -93,6 +93,8 @@ static inline bool is_from_store(const void *p)
     return unlikely((const char *)p >= store && (const char *)p < store + sizeof store);
 }
 
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): libc's names are not for us */
+
 /* --- blocks --- */
 
 /* What the next definition does by way of others is its own affair. */
@@ -296,3 +298,5 @@ PUBLIC int brk(void *end)
         moved_end(before, end, began);
     return r;
 }
+
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */

@@ -223,7 +223,7 @@ static inline bool tell(struct memory_thread *me, const char *top, uint32_t same
 {
     if (depth > me->capacity && !grow(me, depth))
         return false;
-    bool moved = depth == me->depth && same + 1 == depth && me->frames[same].frame == top &&
+    bool moved = top && depth == me->depth && same + 1 == depth && me->frames[same].frame == top &&
                  me->frames[same].runs == walk_runs(top, s);
     if (!memory_reserve(me, 2))
         return false;
@@ -238,7 +238,7 @@ static inline bool tell(struct memory_thread *me, const char *top, uint32_t same
         memory_put(me, ringmem_word(RINGMEM_KEEP, same));
     me->depth = same;
     const char *f = top;
-    for (uint32_t i = depth; i-- > same; f = walk_previous(f, s))
+    for (uint32_t i = depth; f && i-- > same; f = walk_previous(f, s))
         me->frames[i] =
             (struct memory_frame){.frame = f, .runs = walk_runs(f, s), .instr = walk_instr(f, s)};
     while (me->depth < depth)

@@ -21,6 +21,6 @@ size_t heap_blocks_find(const struct heap_blocks *b, uint64_t address);
 /* By a quarter: while it grows there are two of them, and both together are to take at most 32 bytes for a block. */
 bool heap_blocks_grow(struct heap_blocks *b);
 
-void heap_blocks_remove(struct heap_blocks *b, size_t at);
+void heap_blocks_remove(struct heap_blocks *b, size_t hole);
 
 #endif

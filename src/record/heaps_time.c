@@ -112,7 +112,7 @@ void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, ui
                          site->peak_count != site->peak_count_taken;
         room += site->changed;
     }
-    s->sizes = calloc(RECORD_ALLOCATOR_COUNT * HEAP_BINS, sizeof *s->sizes);
+    s->sizes = calloc((size_t)RECORD_ALLOCATOR_COUNT * HEAP_BINS, sizeof *s->sizes);
     s->changes = calloc(room + 1, sizeof *s->changes);
     if (!s->sizes || !s->changes) {
         free(s->sizes);

@@ -9,11 +9,12 @@
 
 #include <cmocka.h>
 
+#define PAGE 4096ull
+
 enum {
     SITES = 12,
     BLOCKS = 96, /* addresses that are used again and again */
     PAGES = 64,
-    PAGE = 4096,
     STEPS = 20000,
     SEEDS = 8,
     LARGE_BYTES = 512 << 10, /* from about here on a size does not fit beside the address */
