@@ -12,8 +12,8 @@ import sys
 import tempfile
 from typing import Any, List, Optional
 
-from ._api import PyrometerError, Row, load
-from ._binary import find
+from ._api import Row, load
+from ._binary import PyrometerError, find
 
 _library: "Any" = None
 _OWN = r"_memory\.py"  # what this file allocates is not the block's
