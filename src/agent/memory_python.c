@@ -12,18 +12,19 @@ struct domain {
     struct py_allocator below;
     enum record_allocator allocator;
     enum memory_order_kind order;
+    bool pooled; /* its small blocks come out of Python's pools */
 };
 static struct domain domains[PY_DOMAINS];
 
 /* Small blocks come out of Python's own pools, and those out of arenas, which are watched apart: nothing below is told twice,
  * and nobody need be kept from it. */
-static bool has_pools;
-enum { SMALL = 448 }; /* 512, less what the debugging hooks add */
+static bool has_pools; /* and they are watched apart */
+enum { SMALL = 448 };  /* 512, less what the debugging hooks add */
 
 /* Does the request go on to another allocator? One of no bytes does, too. */
 static inline bool goes_on(const struct domain *d, size_t size)
 {
-    return !has_pools || size - 1 >= SMALL || d->allocator == RECORD_ALLOCATOR_PYTHON_RAW;
+    return size - 1 >= SMALL || !d->pooled;
 }
 
 static void *domain_malloc(void *ctx, size_t size)
@@ -79,9 +80,8 @@ static void domain_free(void *ctx, void *block)
 
 /* --- sampling: nearly every call has nothing to tell, and must find that out in a few instructions --- */
 
-static void *sampled_malloc(void *ctx, size_t size)
+static __attribute__((noinline)) void *sampled_slowly(const struct domain *d, size_t size)
 {
-    const struct domain *d = ctx;
     struct memory_thread *me = &memory_me;
     unsigned nested = goes_on(d, size);
     me->inside += nested;
@@ -91,6 +91,15 @@ static void *sampled_malloc(void *ctx, size_t size)
         return p;
     memory_allocated(d->allocator, p, size, d->order);
     return p;
+}
+
+/* A small block of the pools that passes: counted beforehand, so that nothing is left to do after the call, which is a jump. */
+static void *sampled_malloc(void *ctx, size_t size)
+{
+    const struct domain *d = ctx;
+    if (likely(size - 1 < SMALL && d->pooled) && likely(memory_passes(&memory_me, size)))
+        return d->below.malloc(d->below.ctx, size);
+    return sampled_slowly(d, size);
 }
 
 /* (libc's free() below would ask again, and find that it is not to be told.) */
@@ -182,6 +191,7 @@ void memory_watch_python(void)
         d->below = below;
         d->allocator = names[i];
         d->order = i != PY_DOMAIN_RAW && own ? MEMORY_WITH_GIL : MEMORY_ANY_THREAD;
+        d->pooled = i != PY_DOMAIN_RAW && has_pools;
         const struct py_allocator ours = {d, sampled ? sampled_malloc : domain_malloc,
                                           domain_calloc, domain_realloc,
                                           sampled ? sampled_free : domain_free};
