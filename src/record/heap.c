@@ -338,6 +338,7 @@ void heap_undo(struct heap *h, struct heap_undo *undo, uint64_t tick)
         s->sums.brief_bytes -= undo->brief ? w.bytes : 0;
     } else { /* a checkpoint has told it and cannot take it back: it is as if allocated anew */
         count_allocation(s, &w);
+        count_size(h, s->allocator, undo->size, &w);
     }
     add_live(h, s, &w, tick);
 }
