@@ -8,61 +8,77 @@
 
 enum {
     CALLS = 100, /* in one round; as many as the program below says */
-    ROUNDS = 21,
+    ROUNDS = 31,
     FILE_INPUT = 257,
 };
 
-static const char PROGRAM[] = "def empty():\n"
-                              "    pass\n"
-                              "def python(numbers, f):\n"
-                              "    for _ in numbers: f()\n"
-                              "def c(numbers, f):\n"
-                              "    for _ in numbers: f(numbers)\n"
-                              "def c_type(numbers, f):\n"
-                              "    for i in numbers: f(i)\n"
-                              "numbers = range(100)\n"
-                              "f = len\n"
-                              "kind = range\n";
+/* The function has a body, as those of programs have: with nothing to do besides, the processor would hide a part of what the
+ * events cost. */
+#define BODY(indent) indent "c = a + b\n" indent "if c > 10: c -= a\n" indent "c *= b\n"
+static const char PROGRAM[] = "def small(a=3, b=4):\n" BODY("    ") /**/
+    "def python(numbers, f):\n"
+    "    for _ in numbers: f()\n"
+    "def inline(numbers, f, a=3, b=4):\n"
+    "    for _ in numbers:\n" BODY("        ") /**/
+    "def loop(numbers, f):\n"
+    "    for _ in numbers: pass\n"
+    "def c(numbers, f):\n"
+    "    for _ in numbers: f(numbers)\n"
+    "def c_type(numbers, f):\n"
+    "    for i in numbers: f(i)\n"
+    "numbers = range(100)\n"
+    "f = len\n"
+    "kind = range\n";
 
-/* Ticks for one call, of the rounds' middle, and half of what the middle half of them spread over; and
- * the pace meanwhile. */
+/* Of a bare call, what is taken to be the called one's part of the calling. */
+#define CALLED_PART (1.0 / 3)
+
+/* What one call takes, by the reference work's measure (pace.h): the rounds' middle, and half of what the middle half of them
+ * spread over. */
 struct measured {
-    double call, error, pace;
+    double call, error;
+    double pace;  /* ticks of the reference work meanwhile */
+    double ticks; /* of all calls together */
 };
 
 static py_object *names; /* the program's globals; NULL: it could not be run */
 static struct measured bare_python, bare_c, bare_aside;
+static double python_body; /* what a call of Python does between its stamps, bare */
 static struct ring_calibration result;
 static bool has_result;
 
 static int compare(const void *a, const void *b)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
+/* Each round is set against the reference work right before and after it: the machine may change its speed between any two. */
 static struct measured measure(const char *loop, const char *function)
 {
     py_object *call = py.PyDict_GetItemString(names, loop);
     py_object *f = py.PyDict_GetItemString(names, function);
     py_object *numbers = py.PyDict_GetItemString(names, "numbers");
-    uint64_t ticks[ROUNDS] = {0}, pace[ROUNDS] = {0};
+    struct measured m = {0};
+    double rounds[ROUNDS] = {0};
     for (int i = 0; call && f && numbers && i < ROUNDS; i++) {
+        uint64_t before = pace_measure();
         uint64_t begin = guest_now();
         py_object *none = py.PyObject_CallFunctionObjArgs(call, numbers, f, (py_object *)NULL);
-        ticks[i] = guest_now() - begin;
-        pace[i] = pace_measure();
+        uint64_t ticks = guest_now() - begin;
+        double pace = (double)(before + pace_measure() + 1) / 2;
+        rounds[i] = (double)ticks / CALLS / pace;
+        m.pace += pace / ROUNDS;
+        m.ticks += (double)ticks;
         if (none)
             py.Py_DecRef(none);
         else
             py.PyErr_Clear();
     }
-    qsort(ticks, ROUNDS, sizeof *ticks, compare);
-    qsort(pace, ROUNDS, sizeof *pace, compare);
-    enum { MIDDLE = ROUNDS / 2, LOW = ROUNDS / 4, HIGH = ROUNDS * 3 / 4 };
-    return (struct measured){(double)ticks[MIDDLE] / CALLS,
-                             (double)(ticks[HIGH] - ticks[LOW]) / (2.0 * CALLS),
-                             pace[MIDDLE] ? (double)pace[MIDDLE] : 1};
+    qsort(rounds, ROUNDS, sizeof *rounds, compare);
+    m.call = rounds[ROUNDS / 2];
+    m.error = (rounds[ROUNDS * 3 / 4] - rounds[ROUNDS / 4]) / 2;
+    return m;
 }
 
 static bool run_program(void)
@@ -91,45 +107,42 @@ void calibrate_bare(void)
     if (!run_program())
         return;
     measure("python",
-            "empty"); /* the interpreter adapts its code first, as the program's will be */
-    bare_python = measure("python", "empty");
+            "small"); /* the interpreter adapts its code first, as the program's will be */
+    bare_python = measure("python", "small");
+    double inline_call = measure("inline", "small").call;
+    python_body = inline_call - measure("loop", "small").call;
+    if (inline_call < bare_python.call)
+        python_body += (bare_python.call - inline_call) * CALLED_PART;
     bare_c = measure("c", "f");
     bare_aside = measure("c_type", "kind");
 }
 
-/* Mean ticks from enter to leave over what was written since `from`. */
-static double mean_inside(uint64_t from, enum ring_kind enter, enum ring_kind leave)
+/* Ticks from enter to leave, summed up over what was written since `from`. */
+static double sum_inside(uint64_t from, enum ring_kind enter, enum ring_kind leave)
 {
     const struct guest_thread *me = &guest_me;
-    uint64_t sum = 0, n = 0;
+    uint64_t sum = 0;
     for (uint64_t at = from; at + 1 < me->head; at++) {
         uint64_t a = me->words[at & (RING_WORDS - 1)], b = me->words[(at + 1) & (RING_WORDS - 1)];
-        if ((a & 15) == enter && (b & 15) == leave) {
+        if ((a & 15) == enter && (b & 15) == leave)
             sum += b >> 32;
-            n++;
-        }
     }
-    return n ? (double)sum / (double)n : 0;
+    return (double)sum;
 }
 
-static uint32_t scaled(double ticks)
+/* Ticks at the pace that the result names. */
+static uint32_t scaled(double call)
 {
-    return ticks <= 0 ? 0 : (uint32_t)(ticks * RING_CALIBRATION_SCALE);
+    double ticks = call * result.pace;
+    return ticks <= 0 ? 0 : (uint32_t)ticks;
 }
 
-/* What was measured, as if at that pace. */
-static struct measured at_pace(struct measured m, double pace)
-{
-    return (struct measured){m.call / m.pace * pace, m.error / m.pace * pace, pace};
-}
-
-/* Splits the cost of a call's events. Of the bare call a third is taken to lie between the stamps: the
- * function's own part of its calling. */
-static void split(struct measured bare, struct measured hooked, double inside, uint32_t *ret_inside,
-                  uint32_t *ret_outside)
+/* Splits the cost of a call's events. `body` is what lies between their stamps when there are none. */
+static void split(struct measured bare, double body, struct measured hooked, double inside,
+                  uint32_t *ret_inside, uint32_t *ret_outside)
 {
     double cost = hooked.call - bare.call;
-    double in = inside - bare.call / 3;
+    double in = hooked.call * inside / hooked.ticks - body;
     if (in < 0)
         in = 0;
     if (in > cost)
@@ -143,20 +156,18 @@ void calibrate_hooked(void)
     if (!names)
         return;
     guest_emit_pause(RING_PAUSE_CALIBRATION);
-    measure("python", "empty");
+    measure("python", "small");
     uint64_t from = guest_me.head;
-    struct measured python = measure("python", "empty");
-    double pace = python.pace;
-    split(at_pace(bare_python, pace), python, mean_inside(from, RING_ENTER, RING_LEAVE),
+    struct measured python = measure("python", "small");
+    result.pace = (uint32_t)(python.pace * RING_CALIBRATION_SCALE);
+    split(bare_python, python_body, python, sum_inside(from, RING_ENTER, RING_LEAVE),
           &result.python_inside, &result.python_outside);
-    result.error = scaled(python.error + at_pace(bare_python, pace).error);
-    result.pace = scaled(pace);
+    result.error = scaled(python.error + bare_python.error);
     from = guest_me.head;
     struct measured c = measure("c", "f");
-    double inside = mean_inside(from, RING_C_ENTER, RING_C_LEAVE) / c.pace * pace;
-    split(at_pace(bare_c, pace), at_pace(c, pace), inside, &result.c_inside, &result.c_outside);
-    struct measured aside = at_pace(measure("c_type", "kind"), pace);
-    result.aside = scaled(aside.call - at_pace(bare_aside, pace).call);
+    split(bare_c, bare_c.call * CALLED_PART, c, sum_inside(from, RING_C_ENTER, RING_C_LEAVE),
+          &result.c_inside, &result.c_outside);
+    result.aside = scaled(measure("c_type", "kind").call - bare_aside.call);
     guest_emit_ext(RING_EXT_GO, NULL, 0);
     has_result = guest_me.ring != NULL;
     py.Py_DecRef(names);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    CHECK_WORDS = 1 << 14, /* words between two thoughts */
+    CHECK_WORDS = 1 << 13, /* words between two thoughts */
     CHECKS_PER_SECOND = 25,
     /* A thread that has no name yet is asked for it so often, and so many times. Python knows it some 60
      * words after its begin, and for as short as a call of its run(). */
@@ -379,8 +379,13 @@ static bool think(struct guest_thread *me, uint64_t now)
     return true;
 }
 
-static void note_pace(struct ring_header *h)
+/* As often as there are records, whose cost is to follow it: while a thread has no name yet we come by oftener. */
+static void note_pace(struct guest_thread *me)
 {
+    if (me->head < me->pace_at)
+        return;
+    me->pace_at = me->head + CHECK_WORDS / 2;
+    struct ring_header *h = me->ring;
     uint64_t ticks = atomic_load_explicit(&h->pace_ticks, memory_order_relaxed) + pace_measure();
     uint64_t count = atomic_load_explicit(&h->pace_count, memory_order_relaxed) + 1;
     atomic_store_explicit(&h->pace_ticks, ticks, memory_order_relaxed);
@@ -399,7 +404,7 @@ bool guest_slow(uint64_t now, uint32_t words, enum ring_kind kind)
     bool room = think(me, now) && make_room(me, words);
     if (room) {
         put_pause(me, RING_TIME, now - me->owed);
-        note_pace(me->ring);
+        note_pace(me);
         put_pause(me, RING_WAIT, guest_now());
         me->owed = 0;
     }

@@ -37,6 +37,7 @@ struct guest_thread {
     uint64_t head, limit; /* words ever written; where to stop and think */
     uint64_t last;        /* tick of the last record */
     uint64_t check_at;    /* tick at which to stop and think */
+    uint64_t pace_at;     /* the record at which the pace is due */
     uint64_t *words;
     struct ring_header *ring;
     uint32_t slot;
