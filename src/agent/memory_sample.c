@@ -9,7 +9,7 @@ enum {
 };
 
 static _Atomic uintptr_t *chosen; /* SLOTS; 0: free */
-_Atomic uint16_t memory_sieve[MEMORY_SIEVE];
+_Atomic uint8_t memory_sieve[1 << MEMORY_SIEVE_BITS];
 
 bool memory_sample_init(void)
 {
@@ -20,7 +20,7 @@ bool memory_sample_init(void)
     /* what was told to another recorder is not given back to this one */
     for (size_t i = 0; i < SLOTS; i++)
         atomic_store_explicit(&chosen[i], 0, memory_order_relaxed);
-    for (size_t i = 0; i < MEMORY_SIEVE; i++)
+    for (size_t i = 0; i < sizeof memory_sieve; i++)
         atomic_store_explicit(&memory_sieve[i], 0, memory_order_relaxed);
     return true;
 }
@@ -56,6 +56,16 @@ static double exponential(uint64_t bits)
     return (53 - top) * ln2 - ln;
 }
 
+/* One block more or less in its place of the sieve. A place that was ever full stays so: what is above is not counted. */
+static void sift(uint64_t hash, int by)
+{
+    _Atomic uint8_t *place = &memory_sieve[hash >> (64 - MEMORY_SIEVE_BITS)];
+    uint8_t before = atomic_load_explicit(place, memory_order_relaxed);
+    while (before != MEMORY_SIEVE_FULL &&
+           !atomic_compare_exchange_weak(place, &before, (uint8_t)(before + by)))
+        ;
+}
+
 bool memory_keep_chosen(const void *block)
 {
     uint64_t h = memory_mix(block);
@@ -63,7 +73,7 @@ bool memory_keep_chosen(const void *block)
         uintptr_t free_slot = 0;
         if (atomic_compare_exchange_strong(&chosen[((h >> 48) + i) % SLOTS], &free_slot,
                                            (uintptr_t)block)) {
-            atomic_fetch_add_explicit(&memory_sieve[h >> 50], 1, memory_order_relaxed);
+            sift(h, 1);
             return true;
         }
     }
@@ -97,7 +107,7 @@ bool memory_was_chosen(const void *block)
         uintptr_t key = (uintptr_t)block;
         if (atomic_load_explicit(&chosen[((h >> 48) + i) % SLOTS], memory_order_relaxed) == key &&
             atomic_compare_exchange_strong(&chosen[((h >> 48) + i) % SLOTS], &key, 0)) {
-            atomic_fetch_sub_explicit(&memory_sieve[h >> 50], 1, memory_order_relaxed);
+            sift(h, -1);
             return true;
         }
     }
