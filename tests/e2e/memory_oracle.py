@@ -37,7 +37,9 @@ def build(folder):
     compile("cc", "truth.c", "libtruth.so")  # not truth.so: Python would import it instead of truth.py
     compile("cc", "truthmodule.c", "truthmodule.abi3.so")
     compile("cc", "own_malloc.c", "own_malloc.so")
+    compile("cc", "halt.c", "halt.so")
     env = dict(os.environ, TRUTH_LIBRARY=os.path.join(folder, "libtruth.so"), TRUTH_OWN=os.path.join(folder, "own_malloc.so"),
+               TRUTH_HALT=os.path.join(folder, "halt.so"),
                PYTHONPATH="%s:%s" % (folder, FOLDER), PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0")
     if shutil.which("c++"):
         compile("c++", "cplusplus.cc", "cplusplus.so")

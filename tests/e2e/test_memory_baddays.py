@@ -606,6 +606,34 @@ def test_storm_of_signals(python, mode, truth_env, tmp_path):
     assert (loop["count"], loop["bytes"], alive(loop)) == (blocks, 64 * blocks, (0, 0))
 
 
+HALT = """
+import ctypes, os, sys
+library = ctypes.CDLL(os.environ["TRUTH_HALT"])
+places = ctypes.c_int()
+for locked in (0, 1):
+    times = int(sys.argv[1]) if not locked else 5
+    done = library.halt(sys.argv[2].encode(), times, 50000, locked, ctypes.byref(places))
+    print(done, times, places.value, flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("mode", ["heap", "objects", "sampled"])
+def test_no_lock_for_all(default_python, mode, truth_env, tmp_path, scale):
+    """Wherever in our hooks a thread is halted, the three others go on: there is no lock on malloc and free that all of them need. In
+    the control they need one that the halted thread has."""
+    times = scale(20, 400)
+    path = tmp_path / "x.pyro"
+    done = pyrometer("run", "--quiet", "-o", path, "--memory=" + mode, "--", default_python.path, script(tmp_path, HALT), times,
+                     "libpyrometer-agent.so", env=truth_env, check=0)
+    (went_on, _, places), (locked_out, control, _) = ([int(n) for n in line.split()] for line in done.stdout.splitlines())
+    assert went_on == 3 * times and places > times / 5, "at %d places" % places
+    assert locked_out < 3 * control, "the control does not notice a lock"
+    recording = Recording(path, done)
+    recording.verify()
+    assert opens(recording) is not None
+
+
 # --- together with the other instruments ---
 
 
