@@ -16,6 +16,7 @@ from common import BUILD, PYROMETER, Failed, info, median, run, say, target_prog
 from peers import HERE as REASONS
 
 PROGRAM_PACKAGES = ["Jinja2==3.1.6", "lark==1.2.2"]
+MEMORY_PACKAGES = ["sqlglot==26.33.0", "pandas==%s"]
 
 # name: script and first arguments, size (quick, full), modules that its work is in
 PROGRAMS = {
@@ -24,6 +25,23 @@ PROGRAMS = {
     "c": (["calls.py", "c"], (200000, 1000000), []),
     "template": (["template.py"], (15, 80), ["jinja2"]),
     "parser": (["parser.py"], (8, 40), ["lark"]),
+}
+
+# The same for the measures of memory. Longer: what they promise is a few percent.
+ALLOCATORS = {
+    "mix": (["allocate.py", "mix"], (100000, 1000000), []),
+    "grow": (["allocate.py", "grow"], (1000, 10000), []),
+    "bytes": (["allocate.py", "bytes"], (150000, 1500000), []),
+    "deep20": (["allocate.py", "deep20"], (40000, 450000), []),
+    "deep100": (["allocate.py", "deep100"], (15000, 140000), []),
+    "calls": (["allocate.py", "calls"], (800, 6500), []),
+}
+JOBS = {
+    "pandas": (["pandas_job.py"], (2, 16), ["pandas"]),
+    "template": (["template.py"], (30, 260), ["jinja2"]),
+    "sql": (["sql.py"], (4, 30), ["sqlglot"]),
+    "json": (["json_job.py"], (4, 40), ["json"]),
+    "parser": (["parser.py"], (12, 95), ["lark"]),
 }
 
 
@@ -48,7 +66,7 @@ class Place:
             return
         owner = self.python if self.python.has("pip") else self.bench.python
         foreign = [] if owner is self.python or pure else ["--only-binary", ":all:", "--python-version", self.python.minor]
-        run([owner.path, "-m", "pip", "install", "--quiet", "--upgrade", *foreign, "--target", folder, requirement]).expect()
+        run([owner.path, "-m", "pip", "install", "--quiet", "--upgrade", "--prefer-binary", *foreign, "--target", folder, requirement]).expect()
         run([self.python.path, "-c", "import " + module], env=self.environment()).expect()
         open(stamp, "w").close()
 
@@ -58,12 +76,19 @@ class Place:
         for peer in [p for p in self.bench.peers if p.exact]:
             try:
                 if peer.package and peer.package not in self.missing:
-                    self.pip(self.packages, peer.package, peer.package, peer.pure)
+                    self.pip(self.packages, peer.package + peer.least, peer.package, peer.pure)
             except Failed as e:
                 self.missing[peer.package] = str(e)
             if peer.package not in self.missing:
                 self.peers.append(peer)
         self.versions = self.installed(self.packages)
+        return self
+
+    def install_jobs(self):
+        """What only the measures of memory need; pandas in the version that many CPythons have, else in their last or first."""
+        pandas = {"3.8": "2.0.3", "3.15": "3.1.1"}.get(self.python.minor, "2.3.3")
+        for requirement in MEMORY_PACKAGES:
+            self.pip(self.programs, requirement % pandas if "%s" in requirement else requirement, requirement.partition("==")[0])
         return self
 
     def installed(self, folder):
@@ -100,8 +125,8 @@ def pythons(bench, *quick):
     return [p for p in found if p.name in quick] if bench.quick else found
 
 
-def script_of(bench, name, *more):
-    words, sizes, modules = PROGRAMS[name]
+def script_of(bench, name, *more, programs=PROGRAMS):
+    words, sizes, modules = programs[name]
     return [target_program(words[0]), *words[1:], str(bench.scale(*sizes)), *more], modules
 
 

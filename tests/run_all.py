@@ -32,7 +32,7 @@ SANITIZED = {
 # Suites that are about the sources and not about the binary: once is enough.
 SOURCE_TESTS = ["test_layers.py", "test_format_doc.py", "test_versions.py", "test_wheel.py", "test_completion.py", "test_package.py"]
 
-TSAN_TESTS = ["sink_threads", "ring"]
+TSAN_TESTS = ["sink_threads", "ring", "memory_rings"]
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 

@@ -1,12 +1,11 @@
 """What metering adds before a command and after it, how quickly its output passes, and a large history.
 
 The command stamps the monotonic clock when it begins and when it ends, so that before and after are told apart. GNU
-time and hyperfine (where it is installed) run the same command in the same turns; the bare start is taken off all of them.
+time (where it is installed) and hyperfine run the same command in the same turns; the bare start is taken off all of them.
 """
 import glob
 import json
 import os
-import shutil
 import subprocess
 import time
 
@@ -71,8 +70,7 @@ def metering(bench, stamp):
         contestants = {"bare": command, "pyrometer": [PYROMETER, "run", "--no-profile", "--quiet", "--db", db, "--", *command]}
         if os.path.exists("/usr/bin/time"):
             contestants["GNU time"] = ["/usr/bin/time", "-v", *command]
-        if shutil.which("hyperfine"):
-            contestants["hyperfine"] = ["hyperfine", "-N", "--runs", "2", "--style", "none", " ".join(command)]
+        contestants.update((peer.label, peer.meter(command)) for peer in bench.peer_list(name="hyperfine"))
         taken = {name: [] for name in contestants}
         for _ in range(bench.scale(11, 61)):
             for name, line in contestants.items():

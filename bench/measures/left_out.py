@@ -3,18 +3,15 @@
 Runs take turns, and the program times itself. From 3.12 on it must be free after its first call; below, this is what
 looking at each call and throwing it away costs.
 """
-from common import PYROMETER, median, run, table, target_program
+from common import PYROMETER, median, run, table
+from exact import script_of, seconds_of
 
 LEFT_OUT = 1.05
 WAYS = {"--trace": ["--trace"], "--trace --no-c-calls": ["--trace", "--no-c-calls"]}
 
 
-def seconds_of(text):
-    return next(float(t) for t in text.splitlines() if t.replace(".", "", 1).strip().isdigit())
-
-
 def slowdowns(bench, python):
-    script = [python.path, target_program("fib.py"), str(bench.scale(20, 24))]
+    script = [python.path, *script_of(bench, "fib")[0]]
     turn = {"bare": []}
     for way, options in WAYS.items():
         turn[way] = [PYROMETER, "run", "--quiet", "--force", *options, "--exclude", "fib", "-o", bench.path("out.pyro"), "--"]

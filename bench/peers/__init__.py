@@ -80,6 +80,7 @@ class Peer:
 class Exact(Peer):
     """Counts every call or every line, from inside the program. One version for each CPython."""
     package = ""       # on PyPI, unpinned: the newest; "" is the standard library
+    least = ""         # for pip, as ">=2": those below do another thing
     pure = False       # nothing but Python: one for all CPythons
     attaches = None    # it samples nothing: the measures of samplers pass it over
     exact = "calls"

@@ -17,6 +17,10 @@
     with pyrometer.span("load"):
         ...
 
+    with pyrometer.memory() as m:                   # what a block does with memory
+        ...
+    print(m.peak, m.net, m.top)
+
 The work is done by the binary `pyrometer`: this package starts it and reads its JSON (docs/json.md). It
 needs nothing but the standard library, and importing it costs next to nothing: what of it `run` and `load`
 need is imported when they are first used.
@@ -33,12 +37,13 @@ import sys
 from . import data, history
 from ._api import Recording, Report, Row, Run, load, run
 from ._binary import PyrometerError
+from ._memory import memory
 from ._metric import metric
 
 __version__ = "0.1.0"  # meson.build has it too; a test compares
 
 __all__ = ["PyrometerError", "Recording", "Report", "Row", "Run", "active", "counter", "data", "history", "load", "mark",
-           "metric", "run", "span"]
+           "memory", "metric", "run", "span"]
 
 if sys.version_info < (3, 11):
 

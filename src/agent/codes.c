@@ -1,6 +1,7 @@
 #include "agent/codes.h"
 
 #include "agent/calibrate.h"
+#include "agent/memory.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -69,7 +70,8 @@ static uint32_t flags_of(py_object *code)
     return flags;
 }
 
-code_mark codes_meet(py_object *code)
+/* What Python allocates for us meanwhile is not the program's. */
+static code_mark meet(py_object *code)
 {
     uint64_t begin = guest_now();
     py_object *type, *value, *traceback;
@@ -113,6 +115,14 @@ code_mark codes_meet(py_object *code)
     if (line)
         py.Py_DecRef(line);
     py.PyErr_Restore(type, value, traceback);
+    return mark;
+}
+
+code_mark codes_meet(py_object *code)
+{
+    memory_me.inside++;
+    code_mark mark = meet(code);
+    memory_me.inside--;
     return mark;
 }
 

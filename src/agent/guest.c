@@ -1,6 +1,6 @@
 #include "agent/guest.h"
-#include "agent/pace.h"
 
+#include "agent/pace.h"
 #include "agent/pyver.h"
 
 #include <errno.h>
@@ -33,6 +33,7 @@ void (*guest_chore)(void);
 void (*guest_new_thread)(enum ring_kind first);
 bool (*guest_name_thread)(void);
 void (*guest_take_out)(void);
+void (*guest_thread_ends)(void);
 
 static pthread_key_t end_key;
 static bool has_end_key;
@@ -97,11 +98,12 @@ static void on_thread_end(void *unused)
 {
     (void)unused;
     guest_close_thread();
+    if (guest_thread_ends)
+        guest_thread_ends();
 }
 
-bool guest_enter(void)
+bool guest_enter(const char *variable)
 {
-    const char *variable = getenv(RING_VARIABLE);
     unsigned long pid, number;
     uint64_t key;
     if (!variable || strlen(variable) >= sizeof guest.variable ||
@@ -115,13 +117,12 @@ bool guest_enter(void)
             close(fd);
         return false;
     }
-    struct ring_session *s =
-        mmap(NULL, RING_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (s == MAP_FAILED || s->magic != RING_MAGIC || s->key != key || s->version != RING_VERSION) {
-        if (s != MAP_FAILED) {
+    struct ring_session *s = guest_map(RING_SESSION_BYTES, fd, 0);
+    if (!s || s->magic != RING_MAGIC || s->key != key || s->version != RING_VERSION) {
+        if (s) {
             if (s->magic == RING_MAGIC && s->key == key)
                 atomic_fetch_add(&s->refused, 1);
-            munmap(s, RING_SESSION_BYTES);
+            guest_unmap(s, RING_SESSION_BYTES);
         }
         close(fd);
         return false;
@@ -132,9 +133,40 @@ bool guest_enter(void)
     guest.instruments = s->instruments;
     guest.tsc = s->clock == RING_CLOCK_TSC;
     guest.check_ticks = s->ticks_per_second / CHECKS_PER_SECOND;
+    guest.image = guest_now();
     guest.session = s;
-    has_end_key = pthread_key_create(&end_key, on_thread_end) == 0;
+    guest.left = false;
+    if (!has_end_key)
+        has_end_key = pthread_key_create(&end_key, on_thread_end) == 0;
     return true;
+}
+
+/* --- pages of our own; not by way of mmap, which may be watched --- */
+
+void *guest_map(size_t len, int fd, uint64_t offset)
+{
+    long flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
+    long at = syscall(SYS_mmap, NULL, len, (long)(PROT_READ | PROT_WRITE), flags, (long)fd, offset);
+    return at == -1 ? NULL : (void *)at;
+}
+
+void guest_unmap(void *at, size_t len)
+{
+    syscall(SYS_munmap, at, len);
+}
+
+void guest_leave(void)
+{
+    /* Threads that are on their way in find that it has ended. It stays until the next one has ended, too. */
+    static struct ring_session *before;
+    atomic_store(&guest.session->stop, 1);
+    if (before)
+        guest_unmap(before, RING_SESSION_BYTES);
+    before = guest.session;
+    guest.left = true;
+    if (guest.fd >= 0)
+        close(guest.fd);
+    guest.fd = -1;
 }
 
 /* --- a thread's slot --- */
@@ -153,13 +185,15 @@ static bool claim(uint32_t *ret)
     return false;
 }
 
-static void fill_header(struct ring_header *h, uint64_t now)
+static void fill_header(struct ring_header *h, enum ring_content content, uint64_t now)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     h->pid = (uint32_t)getpid();
     h->parent_pid = (uint32_t)getppid();
     h->tid = (uint32_t)syscall(SYS_gettid);
+    h->content = content;
+    h->image = guest.image;
     h->ident = py.PyThread_get_thread_ident();
     h->start_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
     h->start_tick = now;
@@ -170,7 +204,36 @@ static void fill_header(struct ring_header *h, uint64_t now)
     atomic_store(&h->waited_ticks, 0);
     atomic_store(&h->pace_ticks, 0);
     atomic_store(&h->pace_count, 0);
+    atomic_store(&h->writing, 0);
     atomic_store(&h->tail, 0);
+}
+
+struct ring_header *guest_open_ring(enum ring_content content, uint64_t now, uint32_t *ret_slot)
+{
+    int fd = session_fd();
+    uint32_t slot;
+    if (fd < 0 || !claim(&slot)) {
+        atomic_fetch_add(&guest.session->no_slot, 1);
+        return NULL;
+    }
+    struct ring_header *h = guest_map(RING_SLOT_BYTES, fd, ring_slot_offset(slot));
+    if (!h) {
+        atomic_store(&guest.session->slot_state[slot], RING_FREE);
+        atomic_fetch_add(&guest.session->no_slot, 1);
+        return NULL;
+    }
+    fill_header(h, content, now);
+    atomic_store_explicit(&guest.session->slot_state[slot], RING_LIVE, memory_order_release);
+    if (has_end_key)
+        pthread_setspecific(end_key, h);
+    *ret_slot = slot;
+    return h;
+}
+
+void guest_close_ring(struct ring_header *h, uint32_t slot)
+{
+    guest_unmap(h, RING_SLOT_BYTES);
+    atomic_store_explicit(&guest.session->slot_state[slot], RING_CLOSED, memory_order_release);
 }
 
 static bool open_thread(uint64_t now)
@@ -180,28 +243,16 @@ static bool open_thread(uint64_t now)
     if (me->refused)
         return false;
     me->refused = true; /* until it has worked */
-    int fd = session_fd();
-    if (fd < 0 || !claim(&slot)) {
-        atomic_fetch_add(&guest.session->no_slot, 1);
+    struct ring_header *h = guest_open_ring(RING_CONTENT_EVENTS, now, &slot);
+    if (!h)
         return false;
-    }
-    struct ring_header *h = mmap(NULL, RING_SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                                 (off_t)ring_slot_offset(slot));
-    if (h == MAP_FAILED) {
-        atomic_store(&guest.session->slot_state[slot], RING_FREE);
-        atomic_fetch_add(&guest.session->no_slot, 1);
-        return false;
-    }
-    fill_header(h, now);
     *me = (struct guest_thread){.ring = h,
+                                .page = me->page,
                                 .words = (uint64_t *)((char *)h + RING_HEADER_BYTES),
                                 .slot = slot,
                                 .last = now,
                                 .unnamed = NAME_TRIES,
                                 .busy = true};
-    atomic_store_explicit(&guest.session->slot_state[slot], RING_LIVE, memory_order_release);
-    if (has_end_key)
-        pthread_setspecific(end_key, me);
     return true;
 }
 
@@ -212,17 +263,19 @@ void guest_close_thread(void)
         return;
     struct ring_header *h = me->ring;
     uint32_t slot = me->slot;
+    if (me->page)
+        guest_unmap(me->page, GUEST_PAGE);
     *me = (struct guest_thread){.refused = true};
-    munmap(h, RING_SLOT_BYTES);
-    atomic_store_explicit(&guest.session->slot_state[slot], RING_CLOSED, memory_order_release);
+    guest_close_ring(h, slot);
 }
 
 void guest_forked(void)
 {
     struct guest_thread *me = &guest_me;
     if (me->ring)
-        munmap(me->ring, RING_SLOT_BYTES);
+        guest_unmap(me->ring, RING_SLOT_BYTES);
     *me = (struct guest_thread){0};
+    guest.image = guest_now();
 }
 
 /* --- the recorder --- */
@@ -236,7 +289,7 @@ static uint64_t mono_ms(void)
 
 /* The recorder holds a lock on the file for as long as it lives, and not a moment longer, even if
  * nobody has collected its remains. */
-static bool recorder_lives(void)
+bool guest_recorder_lives(void)
 {
     uint64_t beat_ms =
         atomic_load_explicit(&guest.session->beat_ns, memory_order_relaxed) / 1000000u;
@@ -283,7 +336,7 @@ static bool wait_for_room(struct guest_thread *me, uint32_t words)
         } else {
             struct timespec nap = {0, SLEEP_NS};
             syscall(SYS_nanosleep, &nap, NULL);
-            alive = recorder_lives() && mono_ms() < begin_ms + most;
+            alive = guest_recorder_lives() && mono_ms() < begin_ms + most;
         }
         room = me->head + words + CHECK_WORDS <= room_until(me);
     }
@@ -316,7 +369,8 @@ static bool think(struct guest_thread *me, uint64_t now)
     if (now < me->check_at)
         return true;
     me->check_at = now + guest.check_ticks;
-    if (atomic_load_explicit(&guest.session->stop, memory_order_relaxed) || !recorder_lives()) {
+    if (atomic_load_explicit(&guest.session->stop, memory_order_relaxed) ||
+        !guest_recorder_lives()) {
         switch_off();
         return false;
     }

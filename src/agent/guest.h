@@ -20,13 +20,17 @@ struct guest {
     struct ring_session *session; /* NULL: not invited, or turned back */
     uint32_t instruments;         /* enum ring_instrument */
     bool tsc;                     /* which clock */
+    bool left;                    /* and gone again: another session may be entered */
     _Atomic bool on;              /* records are taken */
     int fd;                       /* the session's file; may be closed by the program */
     uint64_t file_dev, file_ino;  /* to tell whether it was */
+    uint64_t image;               /* ring_header.image */
     uint64_t check_ticks;         /* the recorder is looked for so often */
     char variable[64];            /* what RING_VARIABLE holds, for children */
 };
 extern struct guest guest;
+
+enum { GUEST_PAGE = 4096 };
 
 /* A thread's side of its ring. head == limit == 0 while it has none. */
 struct guest_thread {
@@ -42,6 +46,9 @@ struct guest_thread {
     bool busy;        /* in the slow path */
     uint8_t
         unnamed; /* times left to ask what Python calls this thread; 0: it was told, or never will be */
+    void *
+        page; /* GUEST_PAGE bytes for a hook that needs them; NULL: none did. (Few bytes may be the thread's own:
+                    * a library that is loaded late finds little room for them) */
     uint64_t owed; /* ticks waited in vain, not yet told */
     bool starved;  /* it has waited in vain: until there is room again it does not */
 };
@@ -114,8 +121,22 @@ void guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t
 /* From here on this thread is not traced. */
 void guest_emit_pause(enum ring_pause why);
 
-/* Comes in: reads the variable and maps the session. False: not invited, or of another version. */
-bool guest_enter(void);
+/* Comes in: reads what RING_VARIABLE holds and maps the session. False: not invited, or of another version. */
+bool guest_enter(const char *variable);
+
+/* Leaves a session, so that another can be entered. */
+void guest_leave(void);
+
+/* Claims a slot for this thread and maps it; NULL: there is none. */
+struct ring_header *guest_open_ring(enum ring_content content, uint64_t now, uint32_t *ret_slot);
+void guest_close_ring(struct ring_header *h, uint32_t slot);
+
+/* Has the recorder been heard of lately, or is it there at all? */
+bool guest_recorder_lives(void);
+
+/* Pages of our own, of a file or (fd -1) empty; NULL: there are none. */
+void *guest_map(size_t len, int fd, uint64_t offset);
+void guest_unmap(void *at, size_t len);
 
 /* Gives the ring of this thread back: it ends. */
 void guest_close_thread(void);
@@ -125,6 +146,8 @@ void guest_forked(void);
 
 /* What hooks have to do now and then, with the GIL held; set by whoever installed them. */
 extern void (*guest_chore)(void);
+/* A thread that has a ring ends; after guest_close_thread(). */
+extern void (*guest_thread_ends)(void);
 /* Called when a thread got its ring, before its first record: writes the functions that have begun
  * already. */
 extern void (*guest_new_thread)(enum ring_kind first);

@@ -18,6 +18,7 @@
  * the instruction before is the one that stands before. */
 #include "agent/hooks.h"
 #include "agent/lines.h"
+#include "agent/memory.h"
 
 #include <stdlib.h>
 
@@ -139,12 +140,15 @@ static struct table *need_table(py_object *code)
     struct table *t = table_of(code);
     if (likely(t))
         return t;
+    memory_me.inside++; /* what is allocated here is not the program's */
     py_object *first = py.PyObject_GetAttrString(code, "co_firstlineno");
     struct code_facts facts = {.code = code,
                                .first_line = first ? (uint32_t)py.PyLong_AsLong(first) : 0};
     if (first)
         py.Py_DecRef(first);
-    return make_table(&facts);
+    t = make_table(&facts);
+    memory_me.inside--;
+    return t;
 }
 
 static inline int32_t line_at(const struct table *t, uint32_t index)
@@ -184,13 +188,19 @@ uint32_t lines_arm(const struct code_facts *facts)
 /* --- where frames of long functions are --- */
 
 enum { PLACES = 256 };
-static __thread struct place {
+struct place {
     uint64_t frame;
     int32_t line;
-} places[PLACES] __attribute__((tls_model("initial-exec")));
+};
+static_assert(sizeof(struct place[PLACES]) <= GUEST_PAGE, "they fit the thread's page");
 
 static inline struct place *place_of(uint64_t frame)
 {
+    static struct place spare[PLACES]; /* of threads that get no page; the GIL keeps them apart */
+    struct guest_thread *me = &guest_me;
+    if (unlikely(!me->page))
+        me->page = guest_map(GUEST_PAGE, -1, 0);
+    struct place *places = likely(me->page) ? me->page : spare;
     return &places[frame * 0x9e3779b97f4a7c15ull >> 56];
 }
 

@@ -1,6 +1,7 @@
 /* What the program says of itself: the functions that python/pyrometer calls through ctypes, with the
  * GIL held. They are the only ones that the library exports but for those it interposes. */
 #include "agent/guest.h"
+#include "agent/memory.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -21,6 +22,7 @@ static void emit(enum ring_ext kind, const void *head, size_t head_len, const ch
 void pyrometer_agent_mark(const char *text, size_t len)
 {
     emit(RING_EXT_MARK, "", 0, text, len);
+    memory_mark();
 }
 
 void pyrometer_agent_counter(const char *text, size_t len, double value)

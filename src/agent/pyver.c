@@ -110,6 +110,8 @@ bool pyver_load(void)
                                                                         "_PyCode_SetExtra");
     py.get_extra = (int (*)(py_object *, ptrdiff_t, void **))find_either("PyUnstable_Code_GetExtra",
                                                                          "_PyCode_GetExtra");
+    py.current_thread = (py_tstate * (*)(void))
+        find_either("PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet");
 #define X(name, symbol)                                                                            \
     if (!(py.name = find(#symbol)))                                                                \
         return false;
@@ -119,8 +121,8 @@ bool pyver_load(void)
     py.cfunction_type = find("PyCFunction_Type");
     py.cmethod_type = find("PyCMethod_Type");
     py.method_descr_type = find("PyMethodDescr_Type");
-    if (!py.request_extra || !py.set_extra || !py.get_extra || !py.none || !py.cfunction_type ||
-        !py.method_descr_type || !take_version())
+    if (!py.current_thread || !py.request_extra || !py.set_extra || !py.get_extra || !py.none ||
+        !py.cfunction_type || !py.method_descr_type || !take_version())
         return false;
     take_offsets();
     if (py.has_monitoring)

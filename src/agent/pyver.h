@@ -31,6 +31,21 @@ enum py_what {
 typedef py_object *(*py_vectorcall)(py_object *self, py_object *const *args, size_t nargs,
                                     py_object *names);
 
+/* PyMemAllocatorEx, and the domains it is for. */
+struct py_allocator {
+    void *ctx;
+    void *(*malloc)(void *ctx, size_t size);
+    void *(*calloc)(void *ctx, size_t count, size_t size);
+    void *(*realloc)(void *ctx, void *block, size_t size);
+    void (*free)(void *ctx, void *block);
+};
+struct py_arenas { /* PyObjectArenaAllocator */
+    void *ctx;
+    void *(*alloc)(void *ctx, size_t size);
+    void (*free)(void *ctx, void *at, size_t size);
+};
+enum { PY_DOMAIN_RAW = 0, PY_DOMAIN_MEM = 1, PY_DOMAIN_OBJECT = 2, PY_DOMAINS = 3 };
+
 /* name, returns, arguments. Those of the first list must be there, or the guest leaves. */
 #define PYVER_NEEDED(X)                                                                            \
     X(PySys_AddAuditHook, int, (int (*)(const char *, py_object *, void *), void *))               \
@@ -79,12 +94,17 @@ typedef py_object *(*py_vectorcall)(py_object *self, py_object *const *args, siz
     X(PyLong_AsLongLongAndOverflow, long long, (py_object *, int *))                               \
     X(PyUnicode_FromString, py_object *, (const char *))                                           \
     X(PyUnicode_GetLength, ptrdiff_t, (py_object *))                                               \
-    X(PyUnicode_ReadChar, uint32_t, (py_object *, ptrdiff_t))
+    X(PyUnicode_ReadChar, uint32_t, (py_object *, ptrdiff_t))                                      \
+    X(PyGILState_GetThisThreadState, py_tstate *, (void))                                          \
+    X(PyMem_GetAllocator, void, (int domain, struct py_allocator *))                               \
+    X(PyMem_SetAllocator, void, (int domain, const struct py_allocator *))
 
 /* These by version; NULL where they are not. */
 #define PYVER_OPTIONAL(X)                                                                          \
     X(_PyEval_SetProfile, int, (py_tstate *, py_tracefunc, py_object *))                           \
     X(_PyEval_SetTrace, int, (py_tstate *, py_tracefunc, py_object *))                             \
+    X(PyObject_GetArenaAllocator, void, (struct py_arenas *))                                      \
+    X(PyObject_SetArenaAllocator, void, (const struct py_arenas *))                                \
     X(PyFrame_GetBack, py_frame *, (py_frame *))                                                   \
     X(PyFrame_GetCode, py_object *, (py_frame *))                                                  \
     X(PyInterpreterState_Main, void *, (void))                                                     \
@@ -105,6 +125,7 @@ typedef py_object *(*py_vectorcall)(py_object *self, py_object *const *args, siz
     X(dict_type, PyDict_Type)                                                                      \
     X(set_type, PySet_Type)                                                                        \
     X(frozenset_type, PyFrozenSet_Type)                                                            \
+    X(code_type, PyCode_Type)                                                                      \
     X(cell_type, PyCell_Type)                                                                      \
     X(module_type, PyModule_Type)                                                                  \
     X(true_object, _Py_TrueStruct)
@@ -124,6 +145,7 @@ struct pyver {
     ptrdiff_t (*request_extra)(void (*)(void *));
     int (*set_extra)(py_object *code, ptrdiff_t index, void *value);
     int (*get_extra)(py_object *code, ptrdiff_t index, void **value);
+    py_tstate *(*current_thread)(void); /* NULL where nobody holds the GIL */
     /* data */
     py_object *none;
     py_object *cfunction_type, *cmethod_type /* 3.9+ */, *method_descr_type;

@@ -11,12 +11,14 @@
 #include "agent/hooks.h"
 #include "agent/interpose.h"
 #include "agent/lines.h"
+#include "agent/memory.h"
 #include "agent/notes.h"
 #include "agent/select.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,6 +49,12 @@ static void open_frames(enum ring_kind first)
 static void install(void)
 {
     installed = true;
+    if (guest.instruments & RING_MEMORY)
+        memory_watch_python();
+    if (!(guest.instruments & RING_ANY_EVENTS)) {
+        atomic_store(&guest.on, true); /* for what the program says of itself */
+        return;
+    }
     if (!codes_init()) {
         atomic_fetch_add(&guest.session->refused, 1);
         return;
@@ -98,6 +106,7 @@ static void on_fork(void)
 {
     guest_forked();
     deep_forked();
+    memory_forked();
 }
 
 /* Our own path, to be handed on. */
@@ -126,7 +135,7 @@ static bool runs_python(void)
 
 __attribute__((constructor)) static void come_in(void)
 {
-    if (!guest_enter())
+    if (!guest_enter(getenv(RING_VARIABLE)))
         return;
     prepare_children();
     if (!pyver_load())
@@ -134,4 +143,36 @@ __attribute__((constructor)) static void come_in(void)
     pthread_atfork(NULL, NULL, on_fork);
     is_embedded = !runs_python();
     py.PySys_AddAuditHook(on_audit, NULL);
+    if (guest.instruments & RING_MEMORY)
+        memory_start();
+}
+
+/* --- by the program's own wish (python/pyrometer/_memory.py), with the GIL held --- */
+
+#define EXPORTED __attribute__((visibility("default")))
+EXPORTED int pyrometer_agent_invite(const char *variable);
+EXPORTED void pyrometer_agent_leave(void);
+
+/* 0 if memory is watched from now on. Only Python's own allocators: libc's can only be had from the start. */
+int pyrometer_agent_invite(const char *variable)
+{
+    static bool forks;
+    if ((guest.session && !guest.left) || !guest_enter(variable))
+        return -1;
+    if (!pyver_load()) {
+        guest_leave();
+        return -1;
+    }
+    if (!forks)
+        pthread_atfork(NULL, NULL, on_fork);
+    forks = true;
+    memory_start();
+    memory_watch_python();
+    return 0;
+}
+
+void pyrometer_agent_leave(void)
+{
+    memory_stop();
+    guest_leave();
 }

@@ -50,9 +50,13 @@ static int compare_u32(uint32_t a, uint32_t b)
     return a < b ? -1 : a > b;
 }
 
-/* What was counted has no error: it is as sure as any number of samples could make it. */
+/* What was counted has no error: it is as sure as any number of samples could make it. Sampled memory is
+ * as sure as that many equal samples, whose sum would have its variance. */
 static struct analysis_weight whole_of(const struct analysis_weights *w)
 {
+    double total = (double)w->total.weight, worth = total * total / w->total_variance;
+    if (w->variance && worth < 1e18) /* false for NaN, too: then nothing is known of errors */
+        return (struct analysis_weight){w->total.weight, worth < 1 ? 1 : (uint64_t)worth};
     return (struct analysis_weight){w->total.weight, w->exact ? UINT64_MAX : w->total.samples};
 }
 

@@ -7,7 +7,8 @@
 
 bool analysis_exact_has(const struct analysis_rows *rows)
 {
-    return rows->weights->exact && profile_tables(rows->weights->profile)->counts &&
+    return analysis_weights_counted(rows->weights) &&
+           profile_tables(rows->weights->profile)->counts &&
            (rows->by == ANALYSIS_BY_FUNCTION || rows->by == ANALYSIS_BY_LINE);
 }
 

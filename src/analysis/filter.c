@@ -2,7 +2,21 @@
 #include "analysis/filter.h"
 
 #include "analysis/match.h"
+#include "analysis/runtime.h"
 #include "base/err.h"
+
+static int skip_runtime(const struct profile_tables *t, struct analysis_filter *f)
+{
+    uint8_t *own;
+    int r = analysis_runtime_nodes(t, &own);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < t->node_count; i++)
+        own[i] = !own[i] && (!f->stack || f->stack[i]);
+    free(f->stack);
+    f->stack = own;
+    return 0;
+}
 
 int analysis_filter_init(const struct profile *profile, const struct analysis_query *query,
                          struct analysis_filter *ret)
@@ -13,8 +27,10 @@ int analysis_filter_init(const struct profile *profile, const struct analysis_qu
                                 .thread = calloc(t->thread_count + 1, 1),
                                 .clips = query->has_from || query->has_to};
     int r = f.thread ? analysis_match_nodes(t, query, &f.stack) : E_NOMEM;
+    if (r == 0 && query->skips_runtime)
+        r = skip_runtime(t, &f);
     if (r < 0) {
-        free(f.thread);
+        analysis_filter_release(&f);
         return r;
     }
     for (size_t i = 0; i < t->thread_count; i++)

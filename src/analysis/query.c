@@ -1,9 +1,11 @@
 /* The metrics and the filters. */
 #include "analysis/query.h"
 
+#include "analysis/memory.h"
 #include "base/attr.h"
 #include "base/clock.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,22 +37,55 @@ static uint64_t weigh_count(const struct record_calls *calls)
     return calls->calls;
 }
 
+static struct analysis_site_weight weigh_peak(const struct analysis_site *site)
+{
+    return (struct analysis_site_weight){site->peak_bytes, site->peak_count, site->peak_variance};
+}
+
+static struct analysis_site_weight weigh_live(const struct analysis_site *site)
+{
+    return (struct analysis_site_weight){site->live_bytes, site->live_count, site->live_variance};
+}
+
+static struct analysis_site_weight weigh_allocated(const struct analysis_site *site)
+{
+    return (struct analysis_site_weight){site->bytes, site->count, site->variance};
+}
+
+static struct analysis_site_weight weigh_blocks(const struct analysis_site *site)
+{
+    return (struct analysis_site_weight){site->count, site->count, NAN};
+}
+
+static struct analysis_site_weight weigh_brief(const struct analysis_site *site)
+{
+    return (struct analysis_site_weight){site->brief_bytes, site->brief, NAN};
+}
+
 const struct analysis_metric ANALYSIS_METRICS[] = {
-    {"wall", "seconds", 1e-9, "time that passed, waiting included", weigh_wall, NULL, false},
-    {"cpu", "seconds", 1e-9, "time on a CPU or ready for one", weigh_cpu, NULL, false},
-    {"gil", "seconds", 1e-9, "time with the interpreter lock held", weigh_gil, NULL, false},
-    {"time", "seconds", 1e-9, "time between call and return, the probes' left out", NULL,
-     weigh_time, true},
-    {"raw", "seconds", 1e-9, "time between call and return, as stamped", NULL, weigh_time, false},
-    {"calls", "count", 1, "calls, counted", NULL, weigh_count, false},
+    {"wall", "seconds", 1e-9, "time that passed, waiting included", .weigh_sample = weigh_wall},
+    {"cpu", "seconds", 1e-9, "time on a CPU or ready for one", .weigh_sample = weigh_cpu},
+    {"gil", "seconds", 1e-9, "time with the interpreter lock held", .weigh_sample = weigh_gil},
+    {"time", "seconds", 1e-9, "time between call and return, the probes' left out",
+     .weigh_calls = weigh_time, .corrected = true},
+    {"raw", "seconds", 1e-9, "time between call and return, as stamped", .weigh_calls = weigh_time},
+    {"calls", "count", 1, "calls, counted", .weigh_calls = weigh_count},
+    {"peak", "bytes", 1, "memory alive when its process had most", .weigh_site = weigh_peak},
+    {"leaked", "bytes", 1, "memory never given back", .weigh_site = weigh_live},
+    {"allocated", "bytes", 1, "memory ever allocated", .weigh_site = weigh_allocated,
+     .is_sum = true},
+    {"count", "count", 1, "allocations", .weigh_site = weigh_blocks, .is_sum = true},
+    {"temporary", "bytes", 1, "memory given back before anything else was allocated",
+     .weigh_site = weigh_brief, .is_sum = true},
+    {"live", "bytes", 1, "memory alive at a moment", .weigh_site = weigh_live, .is_at = true},
     {0},
 };
 
 /* What stands in for the default metric in profiles of other tools, by their fact `import.unit`. */
 static const struct analysis_metric IMPORTED[] = {
-    {"samples", "count", 1, "samples, or whatever the file counts", weigh_wall, NULL, false},
-    {"bytes", "bytes", 1, "bytes", weigh_wall, NULL, false},
-    {"time", "seconds", 1e-9, "time as the profiler measured it", weigh_wall, NULL, false},
+    {"samples", "count", 1, "samples, or whatever the file counts", .weigh_sample = weigh_wall},
+    {"bytes", "bytes", 1, "bytes", .weigh_sample = weigh_wall},
+    {"time", "seconds", 1e-9, "time as the profiler measured it", .weigh_sample = weigh_wall},
     {0},
 };
 
@@ -58,9 +93,12 @@ const struct analysis_metric *analysis_metric_of(const struct profile *profile,
                                                  const struct analysis_metric *asked)
 {
     const char *unit = profile_meta_value(profile, "import.unit");
-    if (asked == ANALYSIS_METRICS && !profile_sample_records(profile) &&
-        profile_calls_records(profile))
-        return analysis_metric_find("time");
+    if (asked == ANALYSIS_METRICS && !profile_sample_records(profile)) {
+        if (profile_calls_records(profile))
+            return analysis_metric_find("time");
+        if (profile_has_memory(profile))
+            return analysis_metric_find("peak");
+    }
     if (!unit || asked != ANALYSIS_METRICS)
         return asked;
     for (const struct analysis_metric *m = IMPORTED; m->name; m++)
@@ -108,8 +146,7 @@ bool analysis_query_takes_thread(const struct analysis_query *q, const struct pr
     return th->tid && strcmp(tid, q->thread) == 0;
 }
 
-/* Seconds to ns, within what fits; a range may be given far past the end. */
-static uint64_t to_ns(double seconds)
+uint64_t analysis_query_ns(double seconds)
 {
     if (!(seconds > 0))
         return 0;
@@ -118,8 +155,8 @@ static uint64_t to_ns(double seconds)
 
 bool analysis_query_clip(const struct analysis_query *q, struct record_sample *sample)
 {
-    uint64_t from = q->has_from ? to_ns(q->from) : 0;
-    uint64_t to = q->has_to ? to_ns(q->to) : UINT64_MAX;
+    uint64_t from = q->has_from ? analysis_query_ns(q->from) : 0;
+    uint64_t to = q->has_to ? analysis_query_ns(q->to) : UINT64_MAX;
     uint64_t start = sample->start_ns;
     uint64_t end = start + min_u64(sample->duration_ns, UINT64_MAX - start);
     uint64_t first = max_u64(start, from), last = min_u64(end, to);

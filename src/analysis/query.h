@@ -10,6 +10,15 @@
 #include <regex.h>
 #include <stdbool.h>
 
+struct analysis_site; /* analysis/memory.h */
+
+/* What a site of memory weighs: in bytes or blocks, how many blocks that is, and the variance of the
+ * weight where it is an estimate; NaN: not known. */
+struct analysis_site_weight {
+    uint64_t weight, blocks;
+    double variance;
+};
+
 struct analysis_metric {
     const char *name; /* as the user types it */
     const char *unit; /* "seconds", "bytes" or "count": the unit of a weight times `scale` */
@@ -21,6 +30,10 @@ struct analysis_metric {
     /* The same of a record of exact calls: then samples are calls, and nothing is estimated. */
     uint64_t (*weigh_calls)(const struct record_calls *calls);
     bool corrected; /* the cost of the probes is taken out of the calls first (calibration.h) */
+    /* The same of a site of memory: then samples are blocks. */
+    struct analysis_site_weight (*weigh_site)(const struct analysis_site *site);
+    bool is_sum; /* of a site: adds up over time, so that a range can be cut out of it */
+    bool is_at;  /* of a site: is of the query's moment, and of the end without one */
 };
 
 /* The table, ended by a row without a name. The first is the default. */
@@ -42,9 +55,12 @@ struct analysis_query {
     uint32_t process; /* a pid */
     bool has_from, has_to;
     double from, to; /* seconds after the start of the recording */
+    bool has_at;
+    double at; /* the moment that the metric `live` is of, in the same seconds */
     /* Only samples whose stack has a frame that matches the one, and none that matches the other
      * (analysis/match.h says how); NULL: any stack. Compiled by the caller, borrowed. */
     const regex_t *include, *exclude;
+    bool skips_runtime; /* leave out stacks that are the interpreter's own (runtime.h) */
 };
 
 /* False for the holes in the tables and for the stand-ins of what was lost in a damaged file. */
@@ -54,6 +70,9 @@ bool analysis_process_is_known(const struct profile_tables *t, uint32_t process)
 /* Does the query take samples of this thread? */
 bool analysis_query_takes_thread(const struct analysis_query *q, const struct profile_tables *t,
                                  uint32_t thread);
+
+/* Seconds to ns, within what fits; a range may be given far past the end. */
+uint64_t analysis_query_ns(double seconds);
 
 /* Cuts a run of samples to the query's time range, in proportion. False: nothing is left. */
 bool analysis_query_clip(const struct analysis_query *q, struct record_sample *sample);

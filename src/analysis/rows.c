@@ -30,7 +30,8 @@ struct total_walk {
     const uint32_t *node_row;
     const struct analysis_calls_counts *counts; /* by node; NULL: calls were not counted */
     const struct analysis_weight *subtree;
-    uint32_t *on_stack; /* for each row: how often it stands on the current path */
+    const double *variance; /* of the subtree; NULL: there is none */
+    uint32_t *on_stack;     /* for each row: how often it stands on the current path */
 };
 
 static int enter(void *ctx, uint32_t node)
@@ -41,6 +42,8 @@ static int enter(void *ctx, uint32_t node)
     bool outermost = walk->on_stack[row]++ == 0;
     if (outermost)
         analysis_weight_add(&to->total, walk->subtree[node]);
+    if (outermost && walk->variance)
+        to->total_variance += walk->variance[node];
     if (walk->counts) {
         const struct analysis_calls_counts *c = &walk->counts[node];
         to->calls += c->calls;
@@ -57,6 +60,25 @@ static void leave(void *ctx, uint32_t node)
     walk->on_stack[walk->node_row[node]]--;
 }
 
+/* The selves' variances, and those of subtrees; *ret is NULL where the weights have none. */
+static int add_variances(struct analysis_rows *rows, const struct profile_tables *t, double **ret)
+{
+    const double *own = rows->weights->variance;
+    *ret = NULL;
+    if (!own)
+        return 0;
+    double *subtree = large_calloc(t->node_count + 1, sizeof *subtree);
+    if (!subtree)
+        return E_NOMEM;
+    memcpy(subtree, own, t->node_count * sizeof *subtree);
+    for (size_t i = t->node_count; i-- > 1;)
+        subtree[t->node_parent[i]] += subtree[i];
+    for (size_t i = 1; i < t->node_count; i++)
+        rows->row[rows->node_row[i]].self_variance += own[i];
+    *ret = subtree;
+    return 0;
+}
+
 static int weigh_rows(struct analysis_rows *rows)
 {
     const struct analysis_weights *w = rows->weights;
@@ -70,8 +92,12 @@ static int weigh_rows(struct analysis_rows *rows)
     analysis_weights_accumulate(t, subtree);
     for (size_t i = 1; i < t->node_count; i++)
         analysis_weight_add(&rows->row[rows->node_row[i]].self, w->node[i]);
-    struct total_walk walk = {rows->row, rows->node_row, w->calls ? w->calls->node : NULL, subtree,
-                              on_stack};
+    _cleanup_free_ double *variance = NULL;
+    int r = add_variances(rows, t, &variance);
+    if (r < 0)
+        return r;
+    struct total_walk walk = {rows->row, rows->node_row, w->calls ? w->calls->node : NULL,
+                              subtree,   variance,       on_stack};
     return analysis_trie_walk(t->node_parent, t->node_count, enter, leave, &walk);
 }
 
@@ -86,8 +112,14 @@ static int add_rootless(struct analysis_rows *rows)
     if (!grown)
         return E_NOMEM;
     rows->row = grown;
-    rows->row[rows->count++] = (struct analysis_row){
-        .name = {text, sizeof text - 1}, .file = {"", 0}, .special = true, .self = w, .total = w};
+    double variance = rows->weights->variance ? rows->weights->variance[RECORD_STACK_ROOT] : 0;
+    rows->row[rows->count++] = (struct analysis_row){.name = {text, sizeof text - 1},
+                                                     .file = {"", 0},
+                                                     .special = true,
+                                                     .self = w,
+                                                     .total = w,
+                                                     .self_variance = variance,
+                                                     .total_variance = variance};
     return 0;
 }
 

@@ -47,6 +47,7 @@ struct analysis_row {
     uint64_t alive_ns; /* coroutines: from begin to end; one in another of the same once */
     uint64_t hits;     /* of lines that were counted (analysis/exact_lines.h); 0 else */
     struct analysis_weight self, total;
+    double self_variance, total_variance; /* of sampled memory (weights.h); 0 else */
 };
 
 struct analysis_rows {

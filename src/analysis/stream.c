@@ -1,4 +1,4 @@
-/* One pass over the samples, or over the exact calls. */
+/* One pass over the samples, over the exact calls, or over the sites of memory. */
 #include "analysis/stream.h"
 
 #include "analysis/filter.h"
@@ -64,6 +64,27 @@ static int push_calls(const struct profile *profile, const struct stream *s)
     return r;
 }
 
+/* Nor have the sums of memory. */
+static int push_sites(const struct profile *profile, const struct stream *s)
+{
+    struct analysis_memory *memory;
+    int r = analysis_memory_new(profile, s->filter.query, &memory);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; r == 0 && i < memory->count; i++) {
+        const struct analysis_site *site = &memory->site[i];
+        struct analysis_site_weight w = analysis_memory_weigh(s->filter.metric, site);
+        struct analysis_run run = {.thread = site->thread,
+                                   .stack = site->stack,
+                                   .duration_ns = w.weight,
+                                   .weight = {w.weight, w.blocks}};
+        if (w.blocks || w.weight)
+            r = s->fn(s->ctx, &run, 1);
+    }
+    analysis_memory_free(memory);
+    return r;
+}
+
 int analysis_stream_batches(const struct profile *profile, const struct analysis_query *query,
                             int (*fn)(void *ctx, const struct analysis_run *runs, size_t n),
                             void *ctx)
@@ -72,8 +93,9 @@ int analysis_stream_batches(const struct profile *profile, const struct analysis
     int r = analysis_filter_init(profile, query, &s.filter);
     if (r < 0)
         return r;
-    r = s.filter.metric->weigh_calls ? push_calls(profile, &s)
-                                     : profile_each_sample(profile, on_samples, &s, NULL);
+    r = s.filter.metric->weigh_calls  ? push_calls(profile, &s)
+        : s.filter.metric->weigh_site ? push_sites(profile, &s)
+                                      : profile_each_sample(profile, on_samples, &s, NULL);
     analysis_filter_release(&s.filter);
     return r;
 }

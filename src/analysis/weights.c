@@ -62,6 +62,30 @@ static int weigh_exact(struct analysis_weights *w, const struct analysis_query *
     return r;
 }
 
+/* Sites of memory have been filtered and added up, too. */
+static int weigh_sites(struct analysis_weights *w, const struct analysis_query *query, size_t nodes)
+{
+    int r = analysis_memory_new(w->profile, query, &w->memory);
+    if (r == 0 && w->memory->sampled) {
+        w->variance = large_calloc(nodes + 1, sizeof *w->variance);
+        r = w->variance ? 0 : E_NOMEM;
+    }
+    for (size_t i = 0; r == 0 && i < w->memory->count; i++) {
+        const struct analysis_site *s = &w->memory->site[i];
+        struct analysis_site_weight site = analysis_memory_weigh(w->metric, s);
+        struct analysis_weight add = {site.weight, site.blocks};
+        if (s->stack < nodes)
+            analysis_weight_add(&w->node[s->stack], add);
+        analysis_weight_add(&w->thread[s->thread], add);
+        w->total_variance += site.variance;
+        if (w->variance && s->stack < nodes)
+            w->variance[s->stack] += site.variance;
+    }
+    if (r == 0)
+        w->damaged_chunks += w->memory->damaged_chunks;
+    return r;
+}
+
 static void *run_part(void *arg)
 {
     struct pass *pass = arg;
@@ -149,7 +173,8 @@ static void sum_up(struct analysis_weights *w, const struct profile_tables *t)
 static bool is_exact(const struct profile *profile, const struct analysis_query *q)
 {
     const struct profile_tables *t = profile_tables(profile);
-    if (analysis_metric_of(profile, q->metric)->weigh_calls)
+    const struct analysis_metric *metric = analysis_metric_of(profile, q->metric);
+    if (metric->weigh_calls || metric->weigh_site)
         return true;
     return t->counts && !q->has_from && !q->has_to && !q->include && !q->exclude && !q->thread &&
            !q->has_process && q->metric == ANALYSIS_METRICS;
@@ -170,7 +195,9 @@ static int weigh(const struct profile *profile, const struct analysis_query *que
     r = columns_init(&w, t, nodes);
     if (r == 0) {
         struct pass pass = {.filter = &filter, .weights = &w, .nodes = nodes};
-        r = w.metric->weigh_calls ? weigh_exact(&w, query, nodes) : weigh_all(&pass, t);
+        r = w.metric->weigh_calls  ? weigh_exact(&w, query, nodes)
+            : w.metric->weigh_site ? weigh_sites(&w, query, nodes)
+                                   : weigh_all(&pass, t);
     }
     analysis_filter_release(&filter);
     if (r < 0) {
@@ -178,7 +205,7 @@ static int weigh(const struct profile *profile, const struct analysis_query *que
         return r;
     }
     sum_up(&w, t);
-    if (w.exact && t->counts) {
+    if (analysis_weights_counted(&w) && t->counts) {
         w.total.samples = 0;
         for (size_t i = 0; i < t->code_count; i++)
             w.total.samples += t->counts[i].calls;
@@ -204,7 +231,9 @@ void analysis_weights_release(struct analysis_weights *w)
     free(w->node);
     free(w->thread);
     free(w->process);
+    free(w->variance);
     analysis_calls_free(w->calls);
+    analysis_memory_free(w->memory);
     *w = (struct analysis_weights){0};
 }
 

@@ -5,10 +5,11 @@
 #define PYROMETER_ANALYSIS_WEIGHTS_H
 
 #include "analysis/calls.h"
+#include "analysis/memory.h"
 
 struct analysis_weight {
     uint64_t weight;  /* in the metric's integer: ns, bytes, 1 */
-    uint64_t samples; /* looks that it rests on */
+    uint64_t samples; /* looks that it rests on; of exact calls entries, of memory blocks */
 };
 
 struct analysis_weights {
@@ -19,11 +20,16 @@ struct analysis_weights {
     struct analysis_weight *thread;  /* tables->thread_count */
     struct analysis_weight *process; /* tables->process_count */
     struct analysis_weight total;
-    uint64_t recorded_samples;    /* in the whole recording, whatever the query */
-    uint32_t threads_taken;       /* threads that pass the filters, with samples or without */
-    uint32_t damaged_chunks;      /* of samples, that had to be skipped */
-    struct analysis_calls *calls; /* owned; of a metric of exact calls, NULL else */
-    /* Nothing is estimated. Either the metric is of exact calls, and `samples` say how often a path was
+    uint64_t recorded_samples;      /* in the whole recording, whatever the query */
+    uint32_t threads_taken;         /* threads that pass the filters, with samples or without */
+    uint32_t damaged_chunks;        /* of samples, that had to be skipped */
+    struct analysis_calls *calls;   /* owned; of a metric of exact calls, NULL else */
+    struct analysis_memory *memory; /* owned; of a metric of memory, NULL else */
+    /* Of memory that was sampled: the variance of each node's weight, NULL else; and of all. NaN where it is
+     * not known. */
+    double *variance;
+    double total_variance;
+    /* Nothing is estimated from looks. Either the metric is of memory; or the metric is of exact calls, and `samples` say how often a path was
      * entered (calls and resumes; calls alone are in `calls`); or the
      * profile has exact counts (profile_tables.counts) and the query leaves them whole: functions and
      * their calls are then taken from the counts. */
@@ -38,6 +44,12 @@ void analysis_weights_release(struct analysis_weights *w);
  * a weight, and the others no place. */
 int analysis_weights_init_sums(const struct profile *profile, const struct analysis_query *query,
                                struct analysis_weights *ret);
+
+/* True if functions and their calls were counted. */
+static inline bool analysis_weights_counted(const struct analysis_weights *w)
+{
+    return w->exact && !w->memory;
+}
 
 static inline void analysis_weight_add(struct analysis_weight *to, struct analysis_weight w)
 {

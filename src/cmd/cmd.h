@@ -34,6 +34,7 @@ enum cmd_status {
     X(flame, cmd_flame, "look", "where the time went, as a flame graph")                           \
     X(graph, cmd_graph, "look", "who calls whom and what it costs, as a picture")                  \
     X(lines, cmd_lines, "look", "the source, with what was seen of each line beside it")           \
+    X(memory, cmd_memory, "look", "who allocated memory, at the peak and never given back")        \
     X(timeline, cmd_timeline, "look", "what ran when, as a picture")                               \
     X(diff, cmd_diff, "look", "two runs side by side, with what changed")                          \
     X(history, cmd_history, "look", "the runs that were kept, and what they cost")                 \

@@ -91,7 +91,7 @@ static int export_run(struct export_request *q, const char *run)
         status = check_timeline(q, profile);
     else /* what was counted is weighed; what was sampled is counted, unless a metric is asked for */
         q->options.weighted |=
-            !status && analysis_metric_of(profile, q->options.query.metric)->weigh_calls;
+            !status && !analysis_metric_of(profile, q->options.query.metric)->weigh_sample;
     if (!status)
         status = q->output ? write_file(q, profile) : write_stdout(q, profile);
     if (!status)

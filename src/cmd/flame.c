@@ -85,6 +85,15 @@ static void run_release(struct flame_run *run)
     profile_free(run->profile);
 }
 
+/* Does the recording hold what the metric weighs, whatever the filters leave? */
+static bool holds_any(const struct flame_run *run)
+{
+    const struct analysis_weights *w = &run->weights;
+    return w->memory  ? profile_has_memory(run->profile)
+           : w->calls ? profile_calls_records(run->profile)
+                      : w->recorded_samples;
+}
+
 static int run_load(const struct flame_request *q, const char *name, struct flame_run *run)
 {
     int status = cmd_load_run(name, &run->profile);
@@ -100,10 +109,11 @@ static int run_load(const struct flame_request *q, const char *name, struct flam
         return status;
     if (!run->weights.total.weight)
         return cmd_fail(CMD_FAILED, "nothing to draw: '%s' holds no %s%s",
-                        profile_path(run->profile), run->weights.calls ? "calls" : "samples",
-                        run->weights.recorded_samples || profile_calls_records(run->profile)
-                            ? " that pass the filters"
-                            : "");
+                        profile_path(run->profile),
+                        run->weights.calls    ? "calls"
+                        : run->weights.memory ? "memory"
+                                              : "samples",
+                        holds_any(run) ? " that pass the filters" : "");
     bool has_time = strcmp(run->weights.metric->unit, "seconds") == 0 && !run->weights.exact;
     if (q->options->by_time && !has_time)
         return cmd_fail(CMD_FAILED,

@@ -330,7 +330,8 @@ static int make_curves(struct plotting *p)
             return cmd_fail(CMD_FAILED,
                             "no run has the metric '%s'; `history show` lists what is known",
                             p->metric[m]);
-        p->panel[m] = (struct view_plot_panel){p->metric[m], p->series[m], p->sources};
+        p->panel[m] = (struct view_plot_panel){
+            .metric = p->metric[m], .series = p->series[m], .count = p->sources};
     }
     return 0;
 }

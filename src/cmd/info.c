@@ -70,6 +70,24 @@ static int count_calls(void *ctx, const struct record_calls *calls)
     return 0;
 }
 
+static int count_checkpoint(void *ctx, const struct record_memory *memory)
+{
+    struct view_info *info = ctx;
+    info->memory.checkpoints++;
+    info->memory.sampled |= (memory->flags & RECORD_MEMORY_SAMPLED) != 0;
+    return 0;
+}
+
+static int count_site(void *ctx, const struct record_memory *memory, const struct record_site *site)
+{
+    struct view_info *info = ctx;
+    (void)memory;
+    info->memory.site_records++;
+    info->memory.allocations += site->count;
+    info->memory.objects |= site->allocator >= RECORD_ALLOCATOR_PYTHON_RAW;
+    return 0;
+}
+
 static int show(const struct profile *profile, enum view_format format)
 {
     kind_vec kinds = {0};
@@ -80,6 +98,11 @@ static int show(const struct profile *profile, enum view_format format)
     uint32_t damaged = 0;
     if (r == 0)
         r = profile_each_calls(profile, count_calls, &info, &damaged);
+    info.damaged_chunks += damaged;
+    static const struct profile_memory_visitor memory = {.memory = count_checkpoint,
+                                                         .site = count_site};
+    if (r == 0)
+        r = profile_each_memory(profile, &memory, &info, &damaged);
     info.damaged_chunks += damaged;
     int status = CMD_OK;
     if (r < 0) {

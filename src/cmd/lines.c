@@ -60,6 +60,65 @@ static int understand(struct lines_options *o, struct lines_request *q)
     return 0;
 }
 
+/* The time of lines, to stand beside their memory: sampled, or else exact. */
+struct beside {
+    struct analysis_weights weights;
+    struct analysis_lines sampled;
+    struct analysis_exact_lines exact;
+    const struct analysis_lines *lines; /* one of them; NULL: no time was recorded */
+};
+
+static int beside_init(const struct lines_request *q, const struct profile *profile,
+                       struct beside *b)
+{
+    struct analysis_query time = q->query;
+    time.metric = ANALYSIS_METRICS;
+    time.has_at = false;
+    int r = 0;
+    if (profile_sample_records(profile)) {
+        r = analysis_weights_init(profile, &time, &b->weights);
+        if (r == 0)
+            r = analysis_lines_init(&b->weights, &b->sampled);
+        b->lines = &b->sampled;
+    } else if (analysis_exact_lines_has(profile)) {
+        r = analysis_exact_lines_init(profile, &time, &b->exact);
+        b->lines = &b->exact.lines;
+    }
+    return r;
+}
+
+static void beside_release(struct beside *b)
+{
+    analysis_lines_release(&b->sampled);
+    analysis_weights_release(&b->weights);
+    analysis_exact_lines_release(&b->exact);
+}
+
+/* The numbers of memory, and those of time beside them. */
+static int print_memory(const struct lines_request *q, const struct view_lines *plain,
+                        bool *ret_output)
+{
+    struct beside b = {0};
+    int r = beside_init(q, plain->lines->weights->profile, &b);
+    const struct view_lines_column columns[] = {
+        {NULL, "self", plain->lines, true, false},
+        {NULL, "self %", plain->lines, true, true},
+        {NULL, "total", plain->lines, false, false},
+        {"time_self", "time %", b.lines, true, true},
+        {"time_total", "with calls", b.lines, false, true},
+    };
+    struct view_lines view = *plain;
+    view.column = columns;
+    view.columns = b.lines ? ARRAY_LEN(columns) : 3;
+    if (r == 0) {
+        *ret_output = true;
+        errno = 0;
+        r = view_lines_print(&view, stdout, q->format, view_style_of(stdout));
+    }
+    beside_release(&b);
+    return r;
+}
+
 /* Analysis and printing; a negative code, with what it was in *ret_output. */
 static int make_and_print(const struct lines_request *q, const struct analysis_weights *weights,
                           bool *ret_output)
@@ -70,8 +129,10 @@ static int make_and_print(const struct lines_request *q, const struct analysis_w
     int r = analysis_lines_init(weights, &lines);
     if (r == 0)
         r = profile_sources_new(weights->profile, &sources);
-    if (r == 0) {
-        struct view_lines view = {&lines, &q->select, sources};
+    struct view_lines view = {.lines = &lines, .select = &q->select, .sources = sources};
+    if (r == 0 && weights->memory) {
+        r = print_memory(q, &view, ret_output);
+    } else if (r == 0) {
         *ret_output = true;
         errno = 0;
         r = view_lines_print(&view, stdout, q->format, view_style_of(stdout));
@@ -134,7 +195,9 @@ static int show(const struct lines_request *q, const struct profile *profile)
         return cmd_fail(CMD_FAILED,
                         "--style %s: %s has no exact lines; record them with run --lines",
                         STYLES[q->style], profile_path(profile));
-    if (has_exact && q->style != STYLE_SAMPLES)
+    bool is_memory = analysis_metric_of(profile, q->query.metric)->weigh_site != NULL;
+    if (has_exact && q->style != STYLE_SAMPLES &&
+        (!is_memory || q->query.metric == ANALYSIS_METRICS))
         return show_exact(q, profile);
     struct analysis_weights weights;
     int r = analysis_weights_init(profile, &q->query, &weights);

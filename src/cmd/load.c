@@ -128,6 +128,24 @@ static int compile_filters(struct cmd_query_options *o, struct analysis_query *q
     return status;
 }
 
+/* A moment is a question about what is alive, and the other way round. */
+static int choose_moment(const struct cmd_query_options *o, struct analysis_query *q)
+{
+    const struct analysis_metric *live = analysis_metric_find("live");
+    if (o->has_at && !o->metric)
+        q->metric = live;
+    if (o->has_at && q->metric != live)
+        return cmd_fail(CMD_USAGE, "--at asks what is alive at a moment: --metric live, not %s",
+                        q->metric->name);
+    if (!o->has_at && q->metric == live)
+        return cmd_fail(CMD_USAGE, "--metric live needs a moment: --at SECONDS");
+    if (o->has_at && o->range)
+        return cmd_fail(CMD_USAGE, "--at and --range do not go together");
+    q->has_at = o->has_at;
+    q->at = o->at;
+    return 0;
+}
+
 static void add_filter(struct buf *out, const char *name, const char *value)
 {
     if (value)
@@ -141,6 +159,9 @@ void cmd_query_describe(const struct cmd_query_options *options, struct buf *out
     add_filter(out, "thread", options->thread);
     add_filter(out, "process", options->has_process ? process : NULL);
     add_filter(out, "seconds", options->range);
+    char at[32];
+    snprintf(at, sizeof at, "%g s", options->at);
+    add_filter(out, "at", options->has_at ? at : NULL);
     add_filter(out, "stacks with", options->include);
     add_filter(out, "stacks without", options->exclude);
 }
@@ -173,7 +194,9 @@ int cmd_query_make(struct cmd_query_options *options, struct analysis_query *ret
         q.has_process = true;
         q.process = (uint32_t)options->process;
     }
-    int status = options->range ? parse_range(options->range, &q) : 0;
+    int status = choose_moment(options, &q);
+    if (!status && options->range)
+        status = parse_range(options->range, &q);
     if (!status)
         status = compile_filters(options, &q);
     if (!status)
@@ -210,8 +233,14 @@ static int no_such_process(const struct analysis_query *q, const struct profile_
 
 int cmd_query_check(const struct analysis_query *query, const struct profile *profile)
 {
-    if ((query->has_from || query->has_to) &&
-        analysis_metric_of(profile, query->metric)->weigh_calls)
+    const struct analysis_metric *metric = analysis_metric_of(profile, query->metric);
+    bool ranged = query->has_from || query->has_to;
+    if (ranged && metric->weigh_site && !metric->is_sum)
+        return cmd_fail(CMD_FAILED,
+                        "%s is of one moment and has no range: leave out --range, or say --metric "
+                        "allocated or count",
+                        metric->name);
+    if (ranged && metric->weigh_calls)
         return cmd_fail(
             CMD_FAILED,
             "exact calls are sums that know no moments: leave out --range, or ask for a "

@@ -29,6 +29,8 @@ struct cmd_query_options {
     uint64_t process;
     bool has_process;
     const char *range; /* "A:B", seconds after the start; either side may be empty */
+    double at;         /* the moment of the metric `live`, in the same seconds */
+    bool has_at;
     const char *include, *exclude;
     regex_t include_regex, exclude_regex; /* owned once compiled */
     bool has_include, has_exclude;
@@ -41,6 +43,7 @@ struct cmd_query_options {
     {"thread", 0, CMD_TEXT, &(q)->thread, NULL},                                                   \
     {"process", 0, CMD_COUNT, &(q)->process, &(q)->has_process},                                   \
     {"range", 0, CMD_TEXT, &(q)->range, NULL},                                                     \
+    {"at", 0, CMD_REAL, &(q)->at, &(q)->has_at},                                                   \
     {"include", 0, CMD_TEXT, &(q)->include, NULL},                                                 \
     {"exclude", 0, CMD_TEXT, &(q)->exclude, NULL}
 /* clang-format on */

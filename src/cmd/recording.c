@@ -109,6 +109,19 @@ static int choose_instruments(struct cmd_recording *r, struct record_options *o)
         o->instruments = RING_CALLS | (r->no_c_calls ? 0 : RING_C_CALLS);
     if (r->trace)
         o->instruments |= RING_TRACE | (r->args ? RING_ARGS : 0);
+    if (r->memory_events && !r->memory)
+        return cmd_fail(CMD_USAGE, "--memory-events keeps every event of --memory: give both");
+    o->memory_events = r->memory_events;
+    if (r->memory) {
+        if (!r->memory[0] || strcmp(r->memory, "heap") == 0)
+            o->instruments |= RING_HEAP;
+        else if (strcmp(r->memory, "objects") == 0)
+            o->instruments |= RING_HEAP | RING_OBJECTS;
+        else if (strcmp(r->memory, "sampled") == 0)
+            o->instruments |= RING_SAMPLED;
+        else
+            return cmd_fail(CMD_USAGE, "--memory=%s: it is heap, objects or sampled", r->memory);
+    }
     /* lines of the whole program come with its calls anyway */
     if (r->lines)
         o->instruments |= RING_LINES | (selects ? 0 : RING_CALLS);

@@ -16,7 +16,9 @@ struct cmd_recording {
     double last; /* seconds; the timeline keeps only so much before the end */
     bool has_last;
     const char *function, *match; /* --lines of whom; NULL: everybody */
-    struct cmd_each filters;      /* --include and --exclude: whose calls */
+    const char *memory;           /* NULL: not given; "": the heap */
+    bool memory_events;
+    struct cmd_each filters; /* --include and --exclude: whose calls */
     const char *output;
     bool force, quiet;
     double seconds;

@@ -30,7 +30,7 @@ struct run {
 static int check(const struct run *r)
 {
     const struct cmd_recording *c = &r->recording;
-    bool instrument = c->sample || c->calls || c->trace || c->lines;
+    bool instrument = c->sample || c->calls || c->trace || c->lines || c->memory;
     if (r->no_profile && (instrument || c->output || c->has_seconds || c->has_path_fd))
         return cmd_fail(CMD_USAGE, "--no-profile makes no recording: it goes with no instrument, "
                                    "-o, --for or --path-fd");
@@ -262,6 +262,8 @@ int cmd_run(int argc, char **argv)
         {"exclude", 0, CMD_EACH, &c->filters, NULL},
         {"no-c-calls", 0, CMD_FLAG, &c->no_c_calls, NULL},
         {"lines", 0, CMD_FLAG, &c->lines, NULL},
+        {"memory", 0, CMD_OPT_TEXT, &c->memory, NULL},
+        {"memory-events", 0, CMD_FLAG, &c->memory_events, NULL},
         {"function", 0, CMD_TEXT, &c->function, NULL},
         {"match", 0, CMD_TEXT, &c->match, NULL},
         {"no-profile", 0, CMD_FLAG, &r.no_profile, NULL},

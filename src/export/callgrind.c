@@ -156,7 +156,8 @@ static int calls_init(const struct export_source *s, const struct export_sites *
                       struct calls *ret)
 {
     struct calls c = {0};
-    int r = s->weights.exact ? take_counted(s, sites, &c) : weigh_calls(s, sites, &c);
+    int r = analysis_weights_counted(&s->weights) ? take_counted(s, sites, &c)
+                                                  : weigh_calls(s, sites, &c);
     if (r == 0)
         r = sort_calls(&c, sites->site.len);
     if (r < 0) {
@@ -172,16 +173,23 @@ static int calls_init(const struct export_source *s, const struct export_sites *
 static void put_heading(struct writing *w)
 {
     const struct analysis_weights *weights = &w->source->weights;
-    bool entered = weights->calls != NULL;
-    callgrind_put_heading(
-        &w->to, weights,
-        weights->exact ? NULL : "Note: sampled; calls= counts the samples that saw a call",
-        entered ? "Entries" : "Samples", entered ? "calls and resumes" : "samples");
+    bool entered = weights->calls != NULL, memory = weights->memory != NULL;
+    callgrind_put_heading(&w->to, weights,
+                          memory ? "Note: calls= counts the blocks of a call"
+                          : weights->exact
+                              ? NULL
+                              : "Note: sampled; calls= counts the samples that saw a call",
+                          entered  ? "Entries"
+                          : memory ? "Blocks"
+                                   : "Samples",
+                          entered  ? "calls and resumes"
+                          : memory ? "blocks"
+                                   : "samples");
 }
 
 static void put_calls(struct writing *w, const struct call *call, size_t n, uint32_t from_row)
 {
-    bool exact = w->source->weights.exact;
+    bool exact = analysis_weights_counted(&w->source->weights);
     for (size_t i = 0; i < n; i++) {
         if (!call[i].total.samples)
             continue;
@@ -226,7 +234,8 @@ static int put_functions(struct writing *w, const struct calls *calls)
         }
         if (site->self.samples)
             callgrind_put_costs(&w->to, site->line,
-                                w->source->weights.exact ? row->self : site->self);
+                                analysis_weights_counted(&w->source->weights) ? row->self
+                                                                              : site->self);
         size_t from = calls->at[order[i]], to = calls->at[order[i] + 1];
         put_calls(w, calls->call.data + from, to - from, site->row);
         r = export_drain(&w->to.buf, w->to.out, false);

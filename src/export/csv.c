@@ -48,7 +48,7 @@ static void put_row(struct buf *b, const struct export_source *s, const struct a
     buf_put_u8(b, ',');
     export_put_u64(b, row->total.samples);
     buf_printf(b, ",%d,%s,%s", row->special, m->name, m->unit);
-    if (s->weights.exact)
+    if (analysis_weights_counted(&s->weights))
         buf_printf(b, ",%" PRIu64 ",%" PRIu64, row->calls, row->primitive_calls);
     buf_puts(b, "\r\n");
 }
@@ -64,7 +64,7 @@ static int write_rows(const struct export_source *s, FILE *out)
     buf_init(&b, EXPORT_BUF_MAX);
     buf_puts(&b, "name,file,line,self,self_percent,total,total_percent,samples,total_samples,"
                  "special,metric,unit");
-    buf_puts(&b, s->weights.exact ? ",calls,primitive_calls\r\n" : "\r\n");
+    buf_puts(&b, analysis_weights_counted(&s->weights) ? ",calls,primitive_calls\r\n" : "\r\n");
     for (size_t i = 0; r == 0 && i < selection.count; i++) {
         put_row(&b, s, &s->rows.row[selection.row[i]]);
         r = export_drain(&b, out, false);

@@ -108,7 +108,9 @@ static int add_fixed_texts(struct writing *w)
 {
     const struct analysis_metric *m = w->source->query.metric;
     const char *unit = m->scale == 1e-9 ? "nanoseconds" : m->unit;
-    const char *fixed[TEXTS] = {"", "samples", "count", m->name, unit, "thread", "pid"};
+    const char *fixed[TEXTS] = {
+        "",   w->source->weights.memory ? "blocks" : "samples", "count", m->name, unit, "thread",
+        "pid"};
     for (size_t i = 0; i < TEXTS; i++) {
         struct profile_string *slot = vec_push(&w->texts);
         if (!slot)

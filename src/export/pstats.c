@@ -151,7 +151,7 @@ static int find_functions(struct writing *w)
 {
     const struct analysis_rows *rows = &w->source->rows;
     const struct profile_tables *t = profile_tables(rows->weights->profile);
-    bool counted = rows->weights->exact;
+    bool counted = analysis_weights_counted(rows->weights);
     _cleanup_free_ uint32_t *code = calloc(rows->count + 1, sizeof *code); /* one of each row's */
     if (!code)
         return E_NOMEM;
@@ -192,7 +192,7 @@ static int find_calls(struct writing *w)
     int r = analysis_edges_init(&w->source->rows, &edges);
     if (r < 0)
         return r;
-    bool counted = w->source->weights.exact;
+    bool counted = analysis_weights_counted(&w->source->weights);
     for (size_t i = 0; r == 0 && i < edges.count; i++) {
         const struct analysis_edge *e = &edges.by_callee[i];
         struct call *call = vec_push(&w->calls);

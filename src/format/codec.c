@@ -5,6 +5,7 @@
 #include "format/cursor.h"
 #include "format/events.h"
 #include "format/lod.h"
+#include "format/memevents.h"
 #include "format/memory.h"
 
 /* The head byte of a sample: its state in the low bits, two flags on top. */
@@ -450,6 +451,8 @@ int codec_visit(unsigned kind, const uint8_t *data, size_t len, uint32_t records
         return v->line ? visit_lines(&c, records, v, ctx) : 0;
     case FORMAT_CHUNK_ALLOCATIONS:
         return memory_visit(data, len, records, v, ctx);
+    case FORMAT_CHUNK_MEMORY_EVENTS:
+        return v->memory_events ? memevents_visit(data, len, records, v, ctx) : 0;
     case FORMAT_CHUNK_STATS:
         return v->stat ? visit_stats(&c, records, v, ctx) : 0;
     case FORMAT_CHUNK_SOURCES:

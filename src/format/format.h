@@ -94,7 +94,8 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structs are written as
     X(22, MARKS, "named moments and spans")                                                        \
     X(23, SOURCES, "source texts")                                                                 \
     X(24, INDEX, "levels of detail over earlier chunks")                                           \
-    X(25, NOTES, "what is known of single calls on the timeline")
+    X(25, NOTES, "what is known of single calls on the timeline")                                  \
+    X(26, MEMORY_EVENTS, "every allocation and release")
 
 enum format_chunk_kind {
 #define X(number, name, text) FORMAT_CHUNK_##name = (number),

@@ -298,6 +298,8 @@ static bool wanted(unsigned kind, const struct format_visitor *v)
         return v->line != NULL;
     case FORMAT_CHUNK_ALLOCATIONS:
         return v->memory != NULL || v->sizes != NULL || v->site != NULL;
+    case FORMAT_CHUNK_MEMORY_EVENTS:
+        return v->memory_events != NULL;
     case FORMAT_CHUNK_STATS:
         return v->stat != NULL;
     case FORMAT_CHUNK_SOURCES:

@@ -56,6 +56,9 @@ struct format_visitor {
     int (*memory)(void *ctx, const struct record_memory *memory);
     int (*sizes)(void *ctx, const struct record_memory *memory, const struct record_sizes *sizes);
     int (*site)(void *ctx, const struct record_memory *memory, const struct record_site *site);
+    /* events of memory, in batches of one block */
+    int (*memory_events)(void *ctx, const struct record_memory_events *block,
+                         const struct record_memory_event *events, size_t n);
     /* samples come in batches: `n` records of one chunk */
     int (*samples)(void *ctx, const struct record_sample *samples, size_t n);
     /* and so do events: first none, to begin the block, then batches of it */

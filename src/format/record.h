@@ -183,6 +183,33 @@ struct record_site {
     double peak_variance; /* of `peak_bytes`; the last counts */
 };
 
+enum record_memory_event_kind {
+    RECORD_MEMORY_ALLOCATE = 0,
+    RECORD_MEMORY_FREE = 1,
+    RECORD_MEMORY_SHRINK = 2, /* pages: a part of them is given back, or the last that is left */
+};
+
+/* One event of a process's memory. Slots stand for blocks: one that was given back is used again. */
+struct record_memory_event {
+    uint64_t time_ns; /* exact for one event in some */
+    uint64_t size;    /* allocated, or given back of pages; not told of a free */
+    uint32_t slot;
+    uint32_t site; /* of an allocation: its place in the block's list; else UINT32_MAX */
+    enum record_memory_event_kind kind;
+};
+
+struct record_memory_site {
+    uint32_t thread, stack, allocator;
+};
+
+/* A block of them, in the order in which they happened. A process's blocks must be read from the first on. */
+struct record_memory_events {
+    uint32_t process;
+    uint64_t start_ns, end_ns;
+    const struct record_memory_site *sites; /* borrowed for the call */
+    uint64_t site_count;
+};
+
 /* What happens to a call on the timeline. The first four end it, the others begin it. */
 enum record_event_kind {
     RECORD_EVENT_RETURN = 0,

@@ -32,7 +32,7 @@
 #define RING_MAGIC    0x31474e4952525950ull /* "PYRRING1" */
 
 enum {
-    RING_VERSION = 4,     /* of everything in this header; both sides must agree */
+    RING_VERSION = 5,     /* of everything in this header; both sides must agree */
     RING_WORDS = 1 << 17, /* 1 MiB: stays in a core's cache; a larger one costs 5 to 10 ns a word */
     RING_MAX_SLOTS = 2048, /* threads traced at a time */
     RING_HEADER_BYTES = 4096,
@@ -51,6 +51,17 @@ enum ring_instrument {
     RING_LINES = 1 << 2,   /* lines */
     RING_TRACE = 1 << 3,   /* exceptions, GC, names of threads and tasks: what a timeline shows */
     RING_ARGS = 1 << 4,    /* arguments and return values */
+    RING_HEAP = 1 << 5,    /* memory: malloc and its family, pages */
+    RING_OBJECTS = 1 << 6, /* and what Python's own allocators give out */
+    RING_SAMPLED = 1 << 7, /* of both, now and then one: see ring_session.memory_interval */
+    RING_MEMORY = RING_HEAP | RING_OBJECTS | RING_SAMPLED,
+    RING_ANY_EVENTS = RING_CALLS | RING_C_CALLS | RING_LINES | RING_TRACE | RING_ARGS,
+};
+
+/* What a ring holds. A thread may have one of each. */
+enum ring_content {
+    RING_CONTENT_EVENTS = 0, /* words of this header */
+    RING_CONTENT_MEMORY = 1, /* words of ringmem.h */
 };
 
 enum ring_clock {
@@ -149,12 +160,14 @@ struct ring_calibration {
 /* Header of a slot. Written once by the producer but for the two lines at the end. */
 struct ring_header {
     uint32_t pid, parent_pid, tid;
-    uint32_t reserved_word;
+    uint32_t content;    /* enum ring_content */
     uint64_t ident;      /* Python's number of the thread */
     uint64_t start_ns;   /* CLOCK_MONOTONIC */
     uint64_t start_tick; /* the first record counts from here */
     char python[32];     /* its version, NUL-terminated */
-    uint8_t reserved[56];
+    uint64_t
+        image; /* tells what the process runs from what it ran before an exec, or its parent does */
+    uint8_t reserved[48];
     /* the producer's line */
     _Atomic uint64_t head;
     _Atomic uint64_t lost;         /* records that were dropped */
@@ -162,7 +175,8 @@ struct ring_header {
     _Atomic uint64_t waited_ticks; /* and how long in all */
     _Atomic uint64_t pace_ticks;   /* what a fixed piece of work took, summed up … */
     _Atomic uint64_t pace_count;   /* … over so many times, spread over the records */
-    uint8_t producer_reserved[16];
+    _Atomic uint32_t writing; /* memory: a record is being made, and may have its stamp already */
+    uint8_t producer_reserved[12];
     /* the consumer's line */
     _Atomic uint64_t tail;
     uint8_t consumer_reserved[56];
@@ -179,6 +193,8 @@ struct ring_session {
     uint32_t clock;       /* enum ring_clock */
     uint64_t ticks_per_second;
     uint32_t wait_max_ms;       /* a full ring is waited for so long */
+    uint32_t memory_interval;   /* bytes: of so many allocated one is sampled on average */
+    uint64_t memory_seed;       /* for the dice that choose it */
     _Atomic uint32_t stop;      /* guests take themselves out */
     _Atomic uint64_t beat_ns;   /* CLOCK_MONOTONIC of the recorder's last look */
     _Atomic uint32_t next_code; /* numbers given out so far */

@@ -112,6 +112,17 @@ static int census_site(void *ctx, const struct record_memory *memory,
     return 0;
 }
 
+static int census_memory_events(void *ctx, const struct record_memory_events *block,
+                                const struct record_memory_event *events, size_t n)
+{
+    struct census *c = ctx;
+    for (size_t i = 0; i < n; i++)
+        if (events[i].kind == RECORD_MEMORY_ALLOCATE)
+            refer(c, c->stacks, block->sites[events[i].site].stack);
+    c->records += n;
+    return 0;
+}
+
 static int census_mark(void *ctx, const struct record_mark *mark)
 {
     struct census *c = ctx;
@@ -223,6 +234,7 @@ static const struct format_visitor census_visitor = {
     .memory = census_memory,
     .sizes = census_sizes,
     .site = census_site,
+    .memory_events = census_memory_events,
     .mark = census_mark,
     .counter = census_counter,
     .events = census_events,

@@ -10,6 +10,7 @@
 #include "format/blocks.h"
 #include "format/codec.h"
 #include "format/compress.h"
+#include "format/memevents.h"
 #include "format/memory.h"
 #include "format/sink.h"
 
@@ -289,6 +290,16 @@ void format_writer_memory(struct format_writer *w, const struct record_memory *m
     buf_init(&payload, FORMAT_MAX_CHUNK_BYTES);
     memory_put(&payload, memory, sizes, size_count, sites, site_count);
     add_block(w, FORMAT_CHUNK_ALLOCATIONS, &payload, (uint32_t)(size_count + site_count), NULL);
+}
+
+void format_writer_memory_events(struct format_writer *w, uint32_t process,
+                                 const struct record_site *sites, uint32_t site_count,
+                                 const struct memevents_block *block)
+{
+    struct buf payload;
+    buf_init(&payload, FORMAT_MAX_CHUNK_BYTES);
+    memevents_put_block(&payload, process, sites, site_count, block);
+    add_block(w, FORMAT_CHUNK_MEMORY_EVENTS, &payload, block->count, NULL);
 }
 
 void format_writer_source(struct format_writer *w, const struct record_source *source)

@@ -45,6 +45,10 @@ void format_writer_counter(struct format_writer *w, const struct record_counter 
 void format_writer_memory(struct format_writer *w, const struct record_memory *memory,
                           const struct record_sizes *sizes, size_t size_count,
                           const struct record_site *sites, size_t site_count);
+struct memevents_block;
+void format_writer_memory_events(struct format_writer *w, uint32_t process,
+                                 const struct record_site *sites, uint32_t site_count,
+                                 const struct memevents_block *block);
 /* Chunks of their own: a block of a thread's events and behind it its notes, a summary. Copied; they go out with the next flush,
  * behind the definitions they use. */
 void format_writer_events(struct format_writer *w, uint32_t thread,

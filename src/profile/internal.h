@@ -11,6 +11,7 @@ uint32_t profile_mend_code(const struct profile *p, uint32_t code);
 uint32_t profile_mend_string(const struct profile *p, uint32_t string);
 uint32_t profile_mend_stack(const struct profile *p, uint32_t stack);
 uint32_t profile_mend_thread(const struct profile *p, uint32_t thread);
+uint32_t profile_mend_process(const struct profile *p, uint32_t process);
 
 /* For each thread's id whether the file defines it; what is past `*ret_count` it does not. */
 const uint8_t *profile_threads_known(const struct profile *p, size_t *ret_count);

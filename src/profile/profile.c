@@ -253,12 +253,6 @@ static void redirect_string(const struct profile *p, uint32_t *id)
         *id = p->lost_string;
 }
 
-static void redirect_code(const struct profile *p, uint32_t *id)
-{
-    if (*id && (*id >= p->code_known.len || !p->code_known.data[*id]))
-        *id = p->lost_code;
-}
-
 static inline uint32_t mend_stack(const struct profile *p, uint32_t id)
 {
     return id < p->node_parent.len ? id : p->lost_stack;
@@ -445,156 +439,6 @@ const char *profile_meta_value(const struct profile *p, const char *key)
     return NULL;
 }
 
-/* --- counts --- */
-
-static uint64_t count_records(const struct profile *p, enum format_chunk_kind kind)
-{
-    uint64_t n = 0;
-    for (size_t i = 0; i < format_reader_chunk_count(p->reader); i++)
-        if (format_reader_chunk(p->reader, i)->kind == kind)
-            n += format_reader_chunk(p->reader, i)->records;
-    return n;
-}
-
-uint64_t profile_sample_records(const struct profile *p)
-{
-    return count_records(p, FORMAT_CHUNK_SAMPLES);
-}
-
-/* --- exact calls --- */
-
-struct calls_pass {
-    const struct profile *profile;
-    int (*fn)(void *ctx, const struct record_calls *calls);
-    void *ctx;
-};
-
-static int on_calls(void *ctx, const struct record_calls *calls)
-{
-    struct calls_pass *pass = ctx;
-    const struct profile *p = pass->profile;
-    struct record_calls mended = *calls;
-    mended.stack = mend_stack(p, mended.stack);
-    mended.thread = mend_thread(p, mended.thread);
-    return pass->fn(pass->ctx, &mended);
-}
-
-int profile_each_calls(const struct profile *p,
-                       int (*fn)(void *ctx, const struct record_calls *calls), void *ctx,
-                       uint32_t *ret_damaged)
-{
-    static const struct format_visitor visitor = {.calls = on_calls};
-    struct calls_pass pass = {p, fn, ctx};
-    return format_reader_visit(p->reader, &visitor, &pass, ret_damaged);
-}
-
-uint64_t profile_calls_records(const struct profile *p)
-{
-    return count_records(p, FORMAT_CHUNK_CALLS);
-}
-
-/* --- memory --- */
-
-struct memory_pass {
-    const struct profile *profile;
-    const struct profile_memory_visitor *visitor;
-    void *ctx;
-};
-
-static int on_memory(void *ctx, const struct record_memory *memory)
-{
-    struct memory_pass *pass = ctx;
-    return pass->visitor->memory ? pass->visitor->memory(pass->ctx, memory) : 0;
-}
-
-static int on_sizes(void *ctx, const struct record_memory *memory, const struct record_sizes *sizes)
-{
-    struct memory_pass *pass = ctx;
-    return pass->visitor->sizes ? pass->visitor->sizes(pass->ctx, memory, sizes) : 0;
-}
-
-static int on_site(void *ctx, const struct record_memory *memory, const struct record_site *site)
-{
-    struct memory_pass *pass = ctx;
-    struct record_site mended = *site;
-    mended.stack = mend_stack(pass->profile, mended.stack);
-    mended.thread = mend_thread(pass->profile, mended.thread);
-    return pass->visitor->site ? pass->visitor->site(pass->ctx, memory, &mended) : 0;
-}
-
-int profile_each_memory(const struct profile *p, const struct profile_memory_visitor *visitor,
-                        void *ctx, uint32_t *ret_damaged)
-{
-    static const struct format_visitor all = {
-        .memory = on_memory, .sizes = on_sizes, .site = on_site};
-    struct memory_pass pass = {p, visitor, ctx};
-    return format_reader_visit(p->reader, &all, &pass, ret_damaged);
-}
-
-bool profile_has_memory(const struct profile *p)
-{
-    for (size_t i = 0; i < format_reader_chunk_count(p->reader); i++)
-        if (format_reader_chunk(p->reader, i)->kind == FORMAT_CHUNK_ALLOCATIONS)
-            return true;
-    return false;
-}
-
-/* --- exact lines --- */
-
-struct line_pass {
-    const struct profile *profile;
-    int (*fn)(void *ctx, const struct record_line *line);
-    void *ctx;
-};
-
-static int on_line(void *ctx, const struct record_line *line)
-{
-    struct line_pass *pass = ctx;
-    const struct profile *p = pass->profile;
-    struct record_line mended = *line;
-    redirect_code(p, &mended.code);
-    redirect_code(p, &mended.callee);
-    mended.thread = mend_thread(p, mended.thread);
-    return pass->fn(pass->ctx, &mended);
-}
-
-int profile_each_line(const struct profile *p, int (*fn)(void *ctx, const struct record_line *line),
-                      void *ctx, uint32_t *ret_damaged)
-{
-    static const struct format_visitor visitor = {.line = on_line};
-    struct line_pass pass = {p, fn, ctx};
-    return format_reader_visit(p->reader, &visitor, &pass, ret_damaged);
-}
-
-uint64_t profile_line_records(const struct profile *p)
-{
-    return count_records(p, FORMAT_CHUNK_LINES);
-}
-
-/* --- sources --- */
-
-struct source_pass {
-    const struct profile *profile;
-    int (*fn)(void *ctx, const struct record_source *source);
-    void *ctx;
-};
-
-static int on_source(void *ctx, const struct record_source *source)
-{
-    struct source_pass *pass = ctx;
-    struct record_source mended = *source;
-    redirect_string(pass->profile, &mended.path);
-    return pass->fn(pass->ctx, &mended);
-}
-
-int profile_each_source(const struct profile *p,
-                        int (*fn)(void *ctx, const struct record_source *source), void *ctx)
-{
-    static const struct format_visitor visitor = {.source = on_source};
-    struct source_pass pass = {p, fn, ctx};
-    return format_reader_visit(p->reader, &visitor, &pass, NULL);
-}
-
 /* --- for the folder --- */
 
 const struct format_reader *profile_reader(const struct profile *p)
@@ -627,4 +471,10 @@ const uint8_t *profile_threads_known(const struct profile *p, size_t *ret_count)
 uint32_t profile_mend_thread(const struct profile *p, uint32_t thread)
 {
     return mend_thread(p, thread);
+}
+
+uint32_t profile_mend_process(const struct profile *p, uint32_t process)
+{
+    bool known = process < p->process_known.len && p->process_known.data[process];
+    return known ? process : p->lost_process;
 }

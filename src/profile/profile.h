@@ -115,6 +115,13 @@ struct profile_memory_visitor {
 };
 int profile_each_memory(const struct profile *p, const struct profile_memory_visitor *visitor,
                         void *ctx, uint32_t *ret_damaged);
+/* The same of every event, where they were kept (`run --memory-events`), in batches. */
+int profile_each_memory_event(const struct profile *p,
+                              int (*fn)(void *ctx, const struct record_memory_events *block,
+                                        const struct record_memory_event *events, size_t n),
+                              void *ctx, uint32_t *ret_damaged);
+bool profile_has_memory_events(const struct profile *p);
+
 /* Does the file hold any? */
 bool profile_has_memory(const struct profile *p);
 

@@ -1,56 +1,27 @@
-#include "record/drain.h"
+#include "record/drain_state.h"
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "record/window.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <unistd.h>
 
+enum { MEMORY_BUSY_WORDS = 1 << 12 };
 enum { TURN_WORDS = 1 << 16 }; /* decoded in one go with the lock held: about half a millisecond */
 enum {
-    MAX_HELD_BYTES = 32 << 20,    /* of finished blocks */
-    WANTS_BYTES = 4 << 20,        /* so much is worth a flush */
-    MAX_BACKLOG_BYTES = 16 << 20, /* past that, blocks wait here and not in the writer */
+    MAX_HELD_BYTES = 32 << 20, /* of finished blocks */
+    WANTS_BYTES = 4 << 20,     /* so much is worth a flush */
 };
 /* Between two turns. Much shorter, and our waking up disturbs the program by more than its probes do
  * (3 to 5 points of a share); much longer, and a ring may fill in it. */
-#define NAP_NS    (2 * NS_PER_MS)
-#define BLOCKS_NS (400 * NS_PER_MS) /* events wait for company so long */
-#define DEATHS_NS (20 * NS_PER_MS)  /* processes that died without a word are looked for */
-
-/* A process whose guest told what its probes cost, and how quick the machine was since. */
-struct calibrated {
-    uint32_t process;
-    struct ring_calibration cost;
-    uint64_t pace_ticks, pace_count;
-};
-
-struct drain {
-    const struct session *session; /* borrowed */
-    pthread_t thread;
-    bool started;
-    _Atomic bool stop;
-    _Atomic uint64_t cpu_ns;
-    _Atomic size_t held_bytes;          /* finished blocks that wait to be carried into the file */
-    const struct events_options *trace; /* borrowed; NULL: no timeline */
-    uint64_t origin_ns;
-    uint64_t blocks_ns; /* when open blocks were ended last; the recorder's */
-
-    pthread_mutex_t lock; /* of all below */
-    struct window window;
-    struct feed *feed[RING_MAX_SLOTS];
-    VEC(struct feed *) done; /* given back by their thread, not yet by us */
-    struct feed_codes codes;
-    VEC(struct calibrated) calibrated;
-    VEC(uint32_t) file_code;    /* number of the session -> id in the file; 0: not defined yet */
-    struct sources_place *here; /* ours: for the files of processes that are gone */
-    uint32_t waiting_code; /* id of what stands for EVENTS_WAITING_CODE; 0: not asked for yet */
-    uint32_t gc_code[EVENTS_GC_KINDS]; /* so too for garbage collections */
-};
+#define NAP_NS (2 * NS_PER_MS)
+/* Memory has no times to be disturbed, and a program that does little else fills its ring in three ms. */
+#define SHORT_NAP_NS (200 * NS_PER_US)
+/* Nothing has come for a while. */
+#define IDLE_NS     (50 * NS_PER_MS)
+#define LONG_NAP_NS (5 * NS_PER_MS)
+#define DEATHS_NS   (20 * NS_PER_MS) /* processes that died without a word are looked for */
 
 /* --- the draining thread --- */
 
@@ -64,6 +35,10 @@ static void take_in(struct drain *d, uint32_t slot)
     struct ring_header *ring = session_map_slot(d->session, slot);
     if (!ring)
         return;
+    if (ring->content == RING_CONTENT_MEMORY && d->heaps) {
+        heaps_meet(d->heaps, slot, ring);
+        return;
+    }
     bool has_lines = d->session->shared->instruments & RING_LINES;
     if (feed_new(slot, ring, has_lines, d->trace, d->origin_ns, &d->feed[slot]) < 0)
         session_unmap_slot(ring);
@@ -96,12 +71,12 @@ static uint64_t look_at(struct drain *d, uint32_t slot, const struct session_clo
     uint32_t now = atomic_load_explicit(state, memory_order_acquire);
     if (now != RING_LIVE && now != RING_CLOSED)
         return 0;
-    if (!d->feed[slot])
+    if (!d->feed[slot] && !(d->heaps && d->heaps->feed[slot]))
         take_in(d, slot);
     struct feed *f = d->feed[slot];
     if (!f)
         return 0;
-    bool gone = now == RING_CLOSED || (deaths && process_is_gone(f->pid));
+    bool gone = now == RING_CLOSED || (deaths && process_is_gone(f->owner.pid));
     size_t held = f->events ? f->events->done_bytes : 0;
     int64_t taken = feed_take(f, &d->codes, clock, TURN_WORDS);
     f->nonsense += taken < 0; /* a ring of nonsense is given up */
@@ -115,9 +90,10 @@ static uint64_t look_at(struct drain *d, uint32_t slot, const struct session_clo
 static uint64_t look_at_all(struct drain *d, bool deaths)
 {
     uint64_t taken = 0;
+    bool stop = atomic_load(&d->stop); /* before rings are looked for */
     atomic_store_explicit(&d->session->shared->beat_ns, clock_mono_ns(), memory_order_relaxed);
     /* the recorder, or the disk, is behind: rings fill, and their threads wait */
-    if (atomic_load(&d->held_bytes) > MAX_HELD_BYTES && !atomic_load(&d->stop))
+    if (atomic_load(&d->held_bytes) + atomic_load(&d->memory_bytes) > MAX_HELD_BYTES && !stop)
         return 0;
     struct session_clock clock = session_clock_now(d->session);
     for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++) {
@@ -128,13 +104,19 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
         taken += look_at(d, slot, &clock, deaths);
         pthread_mutex_unlock(&d->lock);
     }
+    if (d->heaps) {
+        pthread_mutex_lock(&d->lock);
+        taken += heaps_turn(d->heaps, &clock, deaths, stop);
+        atomic_store(&d->memory_bytes, heaps_held_bytes(d->heaps));
+        pthread_mutex_unlock(&d->lock);
+    }
     return taken;
 }
 
 static void *drain_main(void *arg)
 {
     struct drain *d = arg;
-    uint64_t deaths_ns = 0;
+    uint64_t deaths_ns = 0, busy_ns = 0;
     while (!atomic_load_explicit(&d->stop, memory_order_relaxed)) {
         uint64_t now = clock_mono_ns();
         bool deaths = now - deaths_ns > DEATHS_NS;
@@ -144,7 +126,11 @@ static void *drain_main(void *arg)
         atomic_store(&d->cpu_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
         if (taken >= TURN_WORDS)
             continue; /* somebody is quicker than one turn: go on */
-        struct timespec nap = {0, (long)NAP_NS};
+        if (taken)
+            busy_ns = now;
+        bool hurry = d->heaps && taken > MEMORY_BUSY_WORDS;
+        bool idle = now - busy_ns > IDLE_NS;
+        struct timespec nap = {0, (long)(hurry ? SHORT_NAP_NS : idle ? LONG_NAP_NS : NAP_NS)};
         nanosleep(&nap, NULL);
     }
     while (look_at_all(d, true))
@@ -164,6 +150,11 @@ int drain_new(const struct session *session, const struct events_options *trace,
     d->window.length_ns = trace ? trace->last_ns : 0;
     d->origin_ns = origin_ns;
     pthread_mutex_init(&d->lock, NULL);
+    if (session->shared->instruments & RING_MEMORY &&
+        heaps_new(session, origin_ns, &d->heaps) < 0) {
+        drain_free(d);
+        return E_NOMEM;
+    }
     sigset_t all, before;
     sigfillset(&all); /* signals are the recorder's affair */
     pthread_sigmask(SIG_BLOCK, &all, &before);
@@ -188,7 +179,9 @@ void drain_stop(struct drain *d)
 
 bool drain_wants_flush(const struct drain *d)
 {
-    return atomic_load_explicit(&d->held_bytes, memory_order_relaxed) > WANTS_BYTES;
+    return atomic_load_explicit(&d->held_bytes, memory_order_relaxed) +
+               atomic_load_explicit(&d->memory_bytes, memory_order_relaxed) >
+           WANTS_BYTES;
 }
 
 uint64_t drain_cpu_ns(const struct drain *d)
@@ -215,481 +208,7 @@ void drain_free(struct drain *d)
     vec_release(&d->file_code);
     vec_release(&d->calibrated);
     sources_place_free(d->here);
+    heaps_free(d->heaps);
     pthread_mutex_destroy(&d->lock);
     free(d);
-}
-
-/* --- into the file; the recorder's thread, with the lock held --- */
-
-struct carry {
-    struct drain *d;
-    struct target_shared *shared;
-    struct procs *procs;
-    double ns_per_tick;
-    VEC(uint32_t) path; /* for stack_of() */
-    bool keeps;         /* nothing of the timeline goes into the file yet: window.h */
-    bool blocks;        /* open blocks are ended: so much was not flushed for half a second */
-    bool last;          /* nothing comes after this: a name that is not there will never be */
-};
-
-/* The source of a code object is wanted as the sampler wants it. A process that came and went was
- * started by us, or by what we started: its files are looked for from where we are. */
-static void want_source(struct carry *c, const struct feed_code *f, uint32_t file)
-{
-    struct sources *s = c->shared->sources;
-    struct sources_place *place = procs_place(c->procs, (pid_t)f->pid);
-    if (!place && !c->d->here)
-        c->d->here = sources_place_new(getpid());
-    if (s)
-        sources_want(s, place ? place : c->d->here, file, f->file);
-}
-
-static void carry_codes(struct carry *c)
-{
-    struct drain *d = c->d;
-    struct format_writer *w = c->shared->writer;
-    for (size_t i = 0; i < d->codes.fresh.len; i++) {
-        struct feed_code *f = &d->codes.fresh.data[i];
-        struct record_code code = {
-            .name = format_writer_string(w, f->name, f->name_len),
-            .qualname = format_writer_string(w, f->qualname, f->qualname_len),
-            .file = format_writer_string(w, f->file, f->file_len),
-            .first_line = f->first_line,
-            .flags = (f->flags & RING_CODE_C ? RECORD_CODE_C : 0) |
-                     (f->flags & RING_CODE_GENERATOR ? RECORD_CODE_GENERATOR : 0),
-        };
-        while (d->file_code.len <= f->id)
-            if (!vec_push(&d->file_code))
-                break;
-        if (d->file_code.len > f->id)
-            d->file_code.data[f->id] = target_intern_code(c->shared, &code);
-        if (d->session->shared->instruments & RING_LINES)
-            want_source(c, f, code.file);
-        feed_code_release(f);
-    }
-    d->codes.fresh.len = 0;
-}
-
-/* The code's id in the file; false if its definition has not come yet. It may still be in another ring;
- * once there are no more rings, it never will, and the calls are kept as those of <unknown>. */
-static bool code_of(const struct drain *d, uint32_t number, uint32_t *ret)
-{
-    *ret = number < d->file_code.len ? d->file_code.data[number] : 0;
-    return *ret || !d->started;
-}
-
-/* The node's place in the file's trie; 0 if a definition on the way has not come yet. Not by recursion: a
- * program may be a million calls deep. */
-static uint32_t stack_of(struct carry *c, struct feed *f, uint32_t node)
-{
-    struct calltree_node *nodes = f->tree.nodes.data;
-    c->path.len = 0;
-    for (uint32_t at = node; at && !nodes[at].stack; at = nodes[at].parent) {
-        uint32_t *slot = vec_push(&c->path);
-        if (!slot)
-            return 0;
-        *slot = at;
-    }
-    for (size_t i = c->path.len; i-- > 0;) {
-        struct calltree_node *n = &nodes[c->path.data[i]];
-        struct record_stack stack = {.parent = nodes[n->parent].stack};
-        if (!code_of(c->d, n->code, &stack.code))
-            return 0;
-        n->stack = format_writer_stack(c->shared->writer, &stack);
-    }
-    return nodes[node].stack;
-}
-
-static void put_thread(struct carry *c, const struct feed *f, uint32_t name)
-{
-    struct record_thread record = {
-        .id = f->thread,
-        .process = f->process,
-        .tid = f->tid,
-        .name = name,
-        .ident = f->ident,
-        .start_ns = f->start_ns > c->shared->origin_ns ? f->start_ns - c->shared->origin_ns : 0,
-    };
-    format_writer_thread(c->shared->writer, &record);
-}
-
-static void meet_thread(struct carry *c, struct feed *f)
-{
-    if (f->thread != UINT32_MAX)
-        return;
-    bool is_new;
-    f->process = procs_id_of(c->procs, (pid_t)f->pid, (pid_t)f->parent_pid, f->python, f->start_ns);
-    f->thread = threadids_get(c->shared->threads, THREADID_RING, f->process, f->ident, &is_new);
-    c->shared->stats->value[RECORD_STAT_THREADS_SEEN] += is_new;
-    struct format_writer *w = c->shared->writer;
-    struct threadid_fact fact = {.tid = f->tid};
-    threadids_tell(c->shared->threads, f->thread, &fact);
-    const char *name = f->tid == f->pid ? "MainThread" : "";
-    put_thread(c, f, fact.name ? fact.name : format_writer_string(w, name, strlen(name)));
-}
-
-/* The thread has said what it is called. */
-static void carry_name(struct carry *c, struct feed *f)
-{
-    if (!f->name)
-        return;
-    struct threadid_fact fact = {.name =
-                                     format_writer_string(c->shared->writer, f->name, f->name_len)};
-    free(f->name);
-    f->name = NULL;
-    threadids_tell(c->shared->threads, f->thread, &fact);
-    put_thread(c, f, fact.name);
-}
-
-static uint64_t ns_of(const struct carry *c, uint64_t ticks)
-{
-    return (uint64_t)((double)ticks * c->ns_per_tick);
-}
-
-static void carry_calls(struct carry *c, struct feed *f)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < f->tree.changed.len; i++) {
-        uint32_t node = f->tree.changed.data[i];
-        struct calltree_node *n = &f->tree.nodes.data[node];
-        uint32_t stack = stack_of(c, f, node);
-        if (node && !stack) {
-            f->tree.changed.data[kept++] = node; /* its name is still to come */
-            continue;
-        }
-        n->changed = false;
-        struct record_calls record = {
-            .thread = f->thread,
-            .stack = stack,
-            .calls = n->calls,
-            .resumes = n->resumes,
-            .self_ns = ns_of(c, n->self),
-            .alive_ns = ns_of(c, n->alive),
-            .probes_ns = ns_of(c, (uint64_t)((double)n->asides * f->aside_ticks)),
-        };
-        /* what passes outside of every function is nobody's; and calls among selected functions
-         * alone (ring.h, selection) are no call tree */
-        if (node && c->d->session->shared->instruments & RING_CALLS)
-            format_writer_calls(c->shared->writer, &record);
-        n->calls = n->resumes = n->asides = n->self = n->alive = 0;
-    }
-    f->tree.changed.len = kept;
-}
-
-/* How much slower, by the reference work, the machine was on average than during the calibration. */
-static double pace_of(const struct calibrated *p)
-{
-    const double most = 8;
-    if (!p->pace_count || !p->cost.pace)
-        return 1;
-    double pace = (double)p->pace_ticks / (double)p->pace_count /
-                  ((double)p->cost.pace / RING_CALIBRATION_SCALE);
-    return pace < 1 / most ? 1 / most : pace > most ? most : pace;
-}
-
-/* What an event costs in that process, as a fact: six numbers in ns. */
-static void tell_calibration(struct carry *c, const struct calibrated *p)
-{
-    const struct ring_calibration *r = &p->cost;
-    double ns = c->ns_per_tick / RING_CALIBRATION_SCALE * pace_of(p);
-    char key[48], value[192];
-    snprintf(key, sizeof key, "calibration.%u", p->process);
-    snprintf(value, sizeof value, "%.2f %.2f %.2f %.2f %.2f %.2f", r->python_inside * ns,
-             r->python_outside * ns, r->c_inside * ns, r->c_outside * ns, r->line * ns,
-             r->error * ns);
-    format_writer_meta(c->shared->writer, key, value);
-}
-
-/* That of a feed's process; NULL if it never told. */
-static struct calibrated *calibrated_of(struct carry *c, struct feed *f)
-{
-    struct drain *d = c->d;
-    for (size_t i = d->calibrated.len; i-- > 0;)
-        if (d->calibrated.data[i].process == f->process)
-            return &d->calibrated.data[i];
-    struct calibrated *p = f->has_calibration ? vec_push(&d->calibrated) : NULL;
-    if (p) {
-        *p = (struct calibrated){.process = f->process, .cost = f->calibration};
-        tell_calibration(c, p);
-    }
-    return p;
-}
-
-static void carry_calibration(struct carry *c, struct feed *f)
-{
-    struct calibrated *p = calibrated_of(c, f);
-    if (!p)
-        return;
-    p->pace_ticks += f->pace_ticks - f->pace_ticks_carried;
-    p->pace_count += f->pace_count - f->pace_count_carried;
-    f->pace_ticks_carried = f->pace_ticks;
-    f->pace_count_carried = f->pace_count;
-    f->aside_ticks = p->cost.aside * pace_of(p) / RING_CALIBRATION_SCALE;
-}
-
-static void carry_lines(struct carry *c, struct feed *f)
-{
-    struct linetree *t = &f->lines;
-    size_t kept = 0;
-    for (size_t i = 0; i < t->changed.len; i++) {
-        uint32_t cell = t->changed.data[i];
-        struct linetree_cell *n = &t->cells.data[cell];
-        uint32_t code = 0, callee = 0;
-        if ((n->code && !code_of(c->d, n->code, &code)) ||
-            (n->callee && !code_of(c->d, n->callee, &callee))) {
-            t->changed.data[kept++] = cell; /* its name is still to come */
-            continue;
-        }
-        n->changed = false;
-        struct record_line record = {
-            .thread = f->thread,
-            .code = code,
-            .line = n->line,
-            .callee = callee,
-            .hits = n->now.hits - n->taken.hits,
-            .own_ns = n->callee ? 0 : ns_of(c, n->now.own - n->taken.own),
-            .callee_ns = ns_of(c, n->now.callee - n->taken.callee),
-        };
-        if (n->code) /* the thread itself has no lines */
-            format_writer_line(c->shared->writer, &record);
-        n->taken = n->now;
-    }
-    t->changed.len = kept;
-}
-
-/* What is on a timeline and no function. */
-static uint32_t special_code(struct carry *c, uint32_t *known, const char *name)
-{
-    struct record_code special = {.name =
-                                      format_writer_string(c->shared->writer, name, strlen(name)),
-                                  .flags = RECORD_CODE_SPECIAL};
-    if (!*known)
-        *known = format_writer_code(c->shared->writer, &special);
-    return *known;
-}
-
-/* The id of a function, by its number in the session. False: its definition has not come yet. */
-static bool translate(struct carry *c, uint32_t *code)
-{
-    static const char *const collections[EVENTS_GC_KINDS] = {
-        "<garbage collection, generation 0>", "<garbage collection, generation 1>",
-        "<garbage collection, generation 2>", "<garbage collection>"};
-    struct drain *d = c->d;
-    if (*code == EVENTS_WAITING_CODE)
-        *code = special_code(c, &d->waiting_code, "<waiting for pyrometer>");
-    else if (*code >= EVENTS_GC_CODE && *code - EVENTS_GC_CODE < EVENTS_GC_KINDS)
-        *code = special_code(c, &d->gc_code[*code - EVENTS_GC_CODE],
-                             collections[*code - EVENTS_GC_CODE]);
-    else
-        return code_of(d, *code, code);
-    return true;
-}
-
-/* All functions of a block and its summaries, or none. */
-static bool translate_block(struct carry *c, struct events_done *done)
-{
-    for (uint32_t i = 0; i < done->block.code_count; i++) {
-        uint32_t code = done->block.codes[i];
-        if (!translate(c, &code))
-            return false;
-    }
-    for (uint32_t i = 0; i < done->block.code_count; i++)
-        translate(c, &done->block.codes[i]);
-    /* summaries of several blocks name functions of earlier ones, which have been carried before */
-    for (unsigned i = 0; i < done->summary_count; i++) {
-        const struct lod *l = &done->summary[i].boxes;
-        for (uint32_t d = 0; d < l->used; d++)
-            for (size_t k = 0; k < l->rows.data[d].boxes.len; k++)
-                if (!translate(c, &l->rows.data[d].boxes.data[k].code))
-                    l->rows.data[d].boxes.data[k].code = RECORD_CODE_UNKNOWN;
-    }
-    return true;
-}
-
-/* What the window has kept of a thread is to be written now. Returns the bytes that are held again. */
-static size_t give_window(struct drain *d, struct feed *f)
-{
-    size_t before = f->events->done_bytes;
-    window_give(&d->window, f);
-    return f->events->done_bytes - before;
-}
-
-static void carry_events(struct carry *c, struct feed *f)
-{
-    struct events *e = f->events;
-    uint64_t *v = c->shared->stats->value;
-    size_t held = e->done_bytes;
-    if (c->blocks)
-        events_finish_block(e, f->closed || c->last);
-    atomic_fetch_add(&c->d->held_bytes, e->done_bytes - held);
-    v[RECORD_STAT_EVENTS_TRACED] += e->traced;
-    v[RECORD_STAT_EVENTS_LEFT_OUT] += e->left_out;
-    v[RECORD_STAT_EVENTS_TOO_DEEP] += e->too_deep;
-    e->traced = e->left_out = e->too_deep = 0;
-    if (c->keeps) {
-        atomic_fetch_sub(&c->d->held_bytes, window_take(&c->d->window, f));
-        return;
-    }
-    if (c->d->window.length_ns)
-        atomic_fetch_add(&c->d->held_bytes, give_window(c->d, f));
-    size_t n = 0, bytes = 0;
-    for (; n < e->done.len; n++) {
-        struct events_done *done = e->done.data[n];
-        bool behind = format_writer_backlog(c->shared->writer) > MAX_BACKLOG_BYTES && !c->last;
-        if (behind || !translate_block(c, done))
-            break;
-        format_writer_events(c->shared->writer, f->thread, &done->block);
-        for (unsigned i = 0; i < done->summary_count; i++) {
-            done->summary[i].head.thread = f->thread;
-            if (!done->summary[i].boxes.failed)
-                format_writer_summary(c->shared->writer, &done->summary[i].head,
-                                      &done->summary[i].boxes);
-        }
-        bytes += events_done_bytes(done);
-        events_done_free(done);
-    }
-    if (n)
-        memmove(e->done.data, e->done.data + n, (e->done.len - n) * sizeof *e->done.data);
-    e->done.len -= n;
-    e->done_bytes -= bytes;
-    atomic_fetch_sub(&c->d->held_bytes, bytes);
-}
-
-static void carry_mark(struct carry *c, const struct feed *f, const struct feed_mark *m)
-{
-    struct format_writer *w = c->shared->writer;
-    uint32_t name = format_writer_string(w, m->text, m->len);
-    if (m->kind == RING_EXT_COUNTER) {
-        struct record_counter counter = {f->thread, name, m->begin_ns, m->value};
-        format_writer_counter(w, &counter);
-        return;
-    }
-    struct record_mark mark = {.thread = f->thread,
-                               .kind = m->kind == RING_EXT_MARK       ? RECORD_MARK_MOMENT
-                                       : m->kind == RING_EXT_SPAN_END ? RECORD_MARK_SPAN
-                                                                      : RECORD_MARK_OPEN,
-                               .name = name,
-                               .start_ns = m->begin_ns,
-                               .duration_ns = m->end_ns - m->begin_ns};
-    format_writer_mark(w, &mark);
-}
-
-static void carry_marks(struct carry *c, struct feed *f)
-{
-    if (c->keeps && !f->closed)
-        return;
-    if (f->closed || c->last) /* spans that will not end any more */
-        while (f->spans.len) {
-            struct feed_mark *m = vec_push(&f->marks);
-            if (!m)
-                break;
-            *m = f->spans.data[--f->spans.len];
-            m->end_ns = f->events ? max_u64(m->begin_ns, f->events->last_ns) : m->begin_ns;
-        }
-    for (size_t i = 0; i < f->marks.len && !c->keeps; i++) {
-        carry_mark(c, f, &f->marks.data[i]);
-        feed_mark_release(&f->marks.data[i]);
-    }
-    if (!c->keeps)
-        f->marks.len = 0;
-}
-
-static void carry_feed(struct carry *c, struct feed *f)
-{
-    meet_thread(c, f);
-    carry_name(c, f);
-    carry_calibration(c, f);
-    carry_marks(c, f);
-    if (!c->keeps ||
-        f->closed) { /* sums do not grow by waiting, and the file would by each writing */
-        carry_calls(c, f);
-        carry_lines(c, f);
-    }
-    if (f->events)
-        carry_events(c, f);
-    uint64_t *v = c->shared->stats->value;
-    v[RECORD_STAT_EVENTS] += f->records;
-    v[RECORD_STAT_EVENTS_DAMAGED] += f->nonsense;
-    v[RECORD_STAT_EVENT_WAIT_NS] += ns_of(c, f->room_ticks - f->room_carried);
-    v[RECORD_STAT_EVENTS_LOST] += f->lost - f->lost_carried;
-    f->room_carried = f->room_ticks;
-    f->lost_carried = f->lost;
-    v[RECORD_STAT_EVENT_PAUSED_NS] += ns_of(c, f->paused_ticks);
-    f->records = f->nonsense = f->waited_ticks = f->paused_ticks = 0;
-}
-
-/* The window ends with the last event of any thread, and not now: a program that waits, or that was stopped
- * a while ago, keeps what it did before. */
-static void move_window(struct drain *d)
-{
-    uint64_t latest = 0;
-    for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++)
-        if (d->feed[slot] && d->feed[slot]->events)
-            latest = max_u64(latest, d->feed[slot]->events->last_ns);
-    for (size_t i = 0; i < d->done.len; i++)
-        if (d->done.data[i]->events)
-            latest = max_u64(latest, d->done.data[i]->events->last_ns);
-    window_move(&d->window, latest);
-}
-
-/* With the lock held, after all threads were asked. */
-static void tend_window(struct carry *c)
-{
-    struct drain *d = c->d;
-    window_shrink(&d->window, d->feed, RING_MAX_SLOTS, d->done.data, d->done.len);
-    c->shared->stats->value[RECORD_STAT_EVENTS_FORGOTTEN] += d->window.forgotten;
-    d->window.forgotten = 0;
-    if (!c->last)
-        return;
-    char text[32];
-    snprintf(text, sizeof text, "%ju", (uintmax_t)d->window.start_ns);
-    format_writer_meta(c->shared->writer, "window_start_ns", text);
-}
-
-void drain_flush(struct drain *d, struct target_shared *shared, struct procs *procs)
-{
-    struct carry c = {.d = d,
-                      .shared = shared,
-                      .procs = procs,
-                      .ns_per_tick = session_ns_per_tick(d->session),
-                      .last = !d->started};
-    uint64_t now = clock_mono_ns(), age = now - d->origin_ns;
-    c.keeps = d->window.length_ns && !c.last;
-    c.blocks = c.last || now - d->blocks_ns > min_u64(BLOCKS_NS, age / 5);
-    if (c.blocks)
-        d->blocks_ns = now;
-    pthread_mutex_lock(&d->lock);
-    carry_codes(&c);
-    if (d->window.length_ns)
-        move_window(d);
-    pthread_mutex_unlock(&d->lock);
-    for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++) {
-        if (atomic_load_explicit(&d->session->shared->slot_state[slot], memory_order_relaxed) ==
-            RING_FREE)
-            continue;
-        pthread_mutex_lock(&d->lock);
-        if (d->feed[slot])
-            carry_feed(&c, d->feed[slot]);
-        pthread_mutex_unlock(&d->lock);
-    }
-    pthread_mutex_lock(&d->lock);
-    carry_codes(&c); /* what came meanwhile: a thread that has ended will not be asked again */
-    size_t kept = 0;
-    for (size_t i = 0; i < d->done.len; i++) {
-        struct feed *f = d->done.data[i];
-        carry_feed(&c, f);
-        bool more = f->tree.changed.len || f->lines.changed.len || f->marks.len ||
-                    (f->events && (f->events->done.len || f->events->kept.len));
-        if (more && !c.last) /* names are still to come, or the writer is behind */
-            d->done.data[kept++] = f;
-        else
-            feed_free(f);
-    }
-    d->done.len = kept;
-    if (d->window.length_ns)
-        tend_window(&c);
-    pthread_mutex_unlock(&d->lock);
-    for (size_t i = 0; c.last && i < d->calibrated.len; i++)
-        tell_calibration(&c, &d->calibrated.data[i]); /* by all that is known now */
-    vec_release(&c.path);
 }

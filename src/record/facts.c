@@ -56,14 +56,22 @@ static void put_instruments(struct format_writer *w, const struct record_options
     static const struct {
         uint32_t bit;
         const char *name;
-    } names[] = {
-        {RING_CALLS, "calls"}, {RING_TRACE, "trace"}, {RING_ARGS, "args"}, {RING_LINES, "lines"}};
+    } names[] = {{RING_CALLS, "calls"},
+                 {RING_TRACE, "trace"},
+                 {RING_ARGS, "args"},
+                 {RING_LINES, "lines"},
+                 {RING_HEAP | RING_SAMPLED, "memory"}};
     char text[64];
     int n = snprintf(text, sizeof text, "%s", o->sample ? "sample" : "");
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (o->instruments & names[i].bit)
             n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", n ? "," : "", names[i].name);
     format_writer_meta(w, "instruments", text);
+    if (o->instruments & RING_MEMORY)
+        format_writer_meta(w, "memory",
+                           o->instruments & RING_SAMPLED   ? "sampled"
+                           : o->instruments & RING_OBJECTS ? "objects"
+                                                           : "heap");
 }
 
 /* The patterns of one kind in a selection as one: "(A)|(B)". */

@@ -35,14 +35,7 @@ int feed_new(uint32_t slot, struct ring_header *ring, bool has_lines,
     f->words = (const uint64_t *)((const char *)ring + RING_HEADER_BYTES);
     f->tail = atomic_load(&ring->tail);
     f->tick = ring->start_tick;
-    f->pid = ring->pid;
-    f->parent_pid = ring->parent_pid;
-    f->tid = ring->tid;
-    f->ident = ring->ident;
-    f->start_ns = ring->start_ns;
-    memcpy(f->python, ring->python, sizeof f->python);
-    f->python[sizeof f->python - 1] = 0;
-    f->thread = UINT32_MAX;
+    ring_owner_read(ring, &f->owner);
     *ret = f;
     return 0;
 }
@@ -122,7 +115,7 @@ static void take_code(struct feed *f, struct feed_codes *codes, uint64_t first, 
                                .name_len = c.name_len,
                                .qualname_len = c.qualname_len,
                                .file_len = c.file_len,
-                               .pid = f->pid};
+                               .pid = f->owner.pid};
     code->name = copy_text(f, first, &at, c.name_len);
     code->qualname = copy_text(f, first, &at, c.qualname_len);
     code->file = copy_text(f, first, &at, c.file_len);

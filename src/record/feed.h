@@ -10,6 +10,7 @@
 #include "record/calltree.h"
 #include "record/events.h"
 #include "record/linetree.h"
+#include "record/ringowner.h"
 #include "record/session.h"
 
 /* A code's definition as it came; texts owned. */
@@ -48,10 +49,7 @@ struct feed {
     uint64_t tail;
     uint64_t tick; /* the clock, at the last record */
     uint64_t origin_ns;
-    /* copied from the header when it was met: the program can change it afterwards */
-    uint32_t pid, parent_pid, tid;
-    uint64_t ident, start_ns;
-    char python[sizeof(((struct ring_header *)0)->python)];
+    struct ring_owner owner;
 
     struct calltree tree;
     bool has_lines; /* they are counted */
@@ -79,9 +77,7 @@ struct feed {
     char *name;       /* of the thread, owned; NULL: not told, or carried already */
     uint32_t name_len;
 
-    bool closed;     /* no more will come */
-    uint32_t thread; /* number in the file; UINT32_MAX: not asked for yet */
-    uint32_t process;
+    bool closed; /* no more will come */
 };
 
 /* Takes over the mapped ring. `trace` (NULL: none) says what of the timeline is wanted; times count

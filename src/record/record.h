@@ -25,11 +25,13 @@ struct record_options {
     uint64_t min_ns;       /* the timeline leaves out calls shorter than this, */
     uint32_t max_depth;    /* and those that are deeper; 0: none */
     uint64_t last_ns;      /* and all but so much before the end; 0: nothing */
+    bool memory_events;    /* of memory every event is kept, not only sums */
     bool sample;           /* take stacks from outside, `hz` times a second */
     double hz;
     double seconds;       /* stop recording after this; 0: to the end */
     char *const *argv;    /* record_run: the command, NULL-terminated */
     pid_t pid;            /* record_attach: the target */
+    int invite_fd;        /* record_invite: where the invitation is written */
     const char *version;  /* ours, for the file */
     struct meter *meter;  /* record_run: told of the command; borrowed; NULL: nobody meters it */
     bool unsafe_no_check; /* test seam: believe every stack */
@@ -53,5 +55,10 @@ int record_metered(char *const *argv, struct meter *meter, struct record_result 
 /* Records a process that already runs, and its children, until it ends, the time is up, or SIGINT,
  * SIGTERM or SIGHUP reaches us. E_NOPROC, E_NOTPYTHON, E_PERM, E_VERSION before anything is written. */
 int record_attach(const struct record_options *options, struct record_result *ret);
+
+/* Waits for a guest in the process `pid`, which asks for it itself (`pyrometer.memory` in Python): writes the
+ * invitation and the path of the guest's library, two lines, to `invite_fd`, and records what the guest tells until the process has
+ * ended or one of these signals reaches us. The process is not looked at from outside. */
+int record_invite(const struct record_options *options, struct record_result *ret);
 
 #endif

@@ -4,14 +4,18 @@
 #include "base/attr.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "record/drain.h"
 #include "record/facts.h"
 #include "record/launch.h"
 #include "record/procs.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -21,6 +25,7 @@
 #define FIRST_FLUSH_NS (50 * NS_PER_MS)
 #define RARE_STATS_NS  (60 * NS_PER_SEC) /* where only the end is kept */
 #define MAX_SLEEP_NS   (50 * NS_PER_MS)  /* so that a signal between check and sleep waits little */
+#define UNSAMPLED_NS   (5 * NS_PER_MS)   /* how often processes are looked after without samples */
 #define SPIN_BELOW_NS  (20 * NS_PER_US)  /* shorter pauses than this cannot be slept */
 #define MAX_GAP_NS     (100 * NS_PER_MS)
 #define SLICE_NS       (100 * NS_PER_US) /* the shortest turn the kernel grants */
@@ -170,7 +175,8 @@ static void tick(struct recorder *r, uint64_t now)
 static void record_loop(struct recorder *r)
 {
     const struct record_options *o = r->options;
-    uint64_t period = max_u64(1, r->shared.period_ns);
+    /* nobody to look at: only births and deaths of processes */
+    uint64_t period = o->sample ? max_u64(1, r->shared.period_ns) : UNSAMPLED_NS;
     uint64_t stop_at =
         o->seconds > 0 ? r->start_ns + (uint64_t)(o->seconds * (double)NS_PER_SEC) : UINT64_MAX;
     uint64_t due = clock_mono_ns();
@@ -211,6 +217,7 @@ static int begin(struct recorder *r, const struct record_options *o, const char 
     __builtin_memcpy(wo.run_id, o->run_id, sizeof wo.run_id);
     /* what may fail first, before a file is made */
     int rc = o->instruments ? session_new(o->instruments, o->selection, &r->session) : 0;
+    r->session.keeps_memory_events = o->memory_events;
     if (rc == 0)
         rc = format_writer_open(o->path, &wo, &r->writer);
     if (rc < 0)
@@ -336,6 +343,42 @@ int record_run(const struct record_options *options, struct record_result *ret)
         wait_for_child(&r);
         if (options->meter)
             meter_ended(options->meter, r.result.exit_status);
+    }
+    finish(&r);
+    *ret = r.result;
+    release(&r);
+    return 0;
+}
+
+/* "PID:FD:KEY" and the library. */
+static int send_invitation(const struct recorder *r, int fd)
+{
+    char agent[PATH_MAX], text[PATH_MAX + sizeof r->session.variable];
+    int rc = session_find_agent(agent, sizeof agent);
+    if (rc < 0)
+        return rc;
+    int n = snprintf(text, sizeof text, "%s\n%s\n", strchr(r->session.variable, '=') + 1, agent);
+    return io_write_all(fd, text, (size_t)n);
+}
+
+int record_invite(const struct record_options *options, struct record_result *ret)
+{
+    struct recorder r = {.root = options->pid, .options = options, .session = {.fd = -1}};
+    int rc = begin(&r, options, "invite");
+    if (rc == 0)
+        rc = launch_watch_signals(false);
+    if (rc == 0)
+        rc = send_invitation(&r, options->invite_fd);
+    if (rc < 0) {
+        release(&r);
+        return rc;
+    }
+    get_ready(&r);
+    while (!r.done && (kill(r.root, 0) == 0 || errno == EPERM)) {
+        uint64_t now = clock_mono_ns();
+        if (now - r.flush_ns >= FLUSH_NS || drain_wants_flush(r.drain))
+            flush(&r, now);
+        wait_until(&r, now + MAX_SLEEP_NS);
     }
     finish(&r);
     *ret = r.result;

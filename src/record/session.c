@@ -16,7 +16,10 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-enum { WAIT_MAX_MS = 2000 };
+enum {
+    WAIT_MAX_MS = 2000,
+    MEMORY_INTERVAL = 128 << 10, /* bytes between two samples of memory, on average */
+};
 #define CALIBRATE_NS (200 * NS_PER_US) /* enough for a first idea of a tick */
 
 static const char AGENT[] = "libpyrometer-agent.so";
@@ -115,6 +118,10 @@ static int prepare(struct session *s, uint32_t instruments, const char *selectio
     r->instruments = instruments;
     r->clock = has_steady_counter() ? RING_CLOCK_TSC : RING_CLOCK_MONO;
     r->wait_max_ms = WAIT_MAX_MS;
+    r->memory_interval = MEMORY_INTERVAL;
+    const char *seed =
+        getenv("PYROMETER_MEMORY_SEED"); /* for tests that want the same dice again */
+    r->memory_seed = seed ? strtoull(seed, NULL, 10) : 0;
     atomic_store(&r->beat_ns, clock_mono_ns());
     both(s, &s->start_tick, &s->start_ns);
     while (clock_mono_ns() < s->start_ns + CALIBRATE_NS)

@@ -13,6 +13,7 @@ struct session {
     int fd;
     char variable[96];             /* "PYROMETER_AGENT=PID:FD:KEY" */
     char preload[4352];            /* "LD_PRELOAD=…", ours before what was there */
+    bool keeps_memory_events;      /* every single one goes into the file */
     uint64_t start_tick, start_ns; /* read together: where both clocks stood */
 };
 

@@ -256,7 +256,7 @@ static void heading_side(struct printer *p, const char *which, const struct anal
     uint64_t n = w->calls ? w->calls->total.calls : w->total.samples;
     view_emit_line(&p->emit, "%-6s  run %.8s  %s in %s %s  %s", which, id,
                    view_weight_text(w->metric, w->total.weight).text, view_units_count(n).text,
-                   w->calls ? "calls, exact" : "samples", buf_cstr(&p->text));
+                   w->calls ? "calls, exact" : view_heading_unit(w, true), buf_cstr(&p->text));
 }
 
 static void print_text(struct printer *p, bool too_short)

@@ -6,6 +6,7 @@
 #include "view/flame.h"
 #include "view/flame_picture.h"
 #include "view/flame_text.h"
+#include "view/heading.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -156,9 +157,8 @@ static void put_data(FILE *out, struct flame_picture *p)
             f->bottom_up ? "true" : "false", VIEW_FLAME_COLOURS[f->colour]);
     fprintf(out, ",\"metric\":\"%s\",\"unit\":\"%s\",\"scale\":%.17g", metric->name, metric->unit,
             metric->scale);
-    const char *noun =
-        f->rows->weights->calls ? "[\"entry\",\"entries\"]" : "[\"sample\",\"samples\"]";
-    fprintf(out, ",\"noun\":%s", noun);
+    fprintf(out, ",\"noun\":[\"%s\",\"%s\"]", view_heading_unit(f->rows->weights, false),
+            view_heading_unit(f->rows->weights, true));
     fprintf(out, ",\"span\":%" PRIu64 ",\"from\":%" PRIu64, p->span, p->from_ns);
     fprintf(out, ",\"whole\":%" PRIu64 ",\"wholeSamples\":%" PRIu64, p->total.weight,
             p->total.samples);

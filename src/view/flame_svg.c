@@ -7,6 +7,7 @@
 #include "view/flame.h"
 #include "view/flame_picture.h"
 #include "view/flame_text.h"
+#include "view/heading.h"
 #include "view/text.h"
 #include "view/units.h"
 
@@ -64,7 +65,7 @@ static void put_tip(struct drawing *d, const struct flame_block *b)
     flame_weight_text(p, b->total.weight, t);
     buf_printf(t, " (%.2f %%, %s %s)", share_of(b->total.weight, p->total.weight),
                view_units_count(b->total.samples).text,
-               p->flame->rows->weights->calls ? "entries" : "samples");
+               view_heading_unit(p->flame->rows->weights, true));
     if (!b->folded && !p->flame->bottom_up) {
         buf_puts(t, "\nself ");
         flame_weight_text(p, b->self.weight, t);

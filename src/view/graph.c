@@ -60,7 +60,7 @@ static int fill_facts(struct graph_picture *p)
     struct buf *b = &p->facts, word;
     buf_init(&word, LINE_BYTES_MAX);
     view_heading_total(w->metric, w->total.weight, b);
-    if (w->exact && !w->calls)
+    if (analysis_weights_counted(w) && !w->calls)
         buf_printf(b, "  ·  %s calls", view_units_count(w->total.samples).text);
     else if (strcmp(w->metric->name, "samples") != 0) {
         next_fact(b);

@@ -103,7 +103,7 @@ static void put_weight(const struct graph_picture *p, struct buf *b, const char 
     const struct analysis_weights *weights = p->view->graph->rows->weights;
     buf_printf(b, "\n%s %s (", word, view_weight_text(weights->metric, w.weight).text);
     put_share(b, graph_share(p, w.weight));
-    if (!weights->exact && strcmp(weights->metric->name, "samples") != 0) {
+    if (!analysis_weights_counted(weights) && strcmp(weights->metric->name, "samples") != 0) {
         buf_puts(b, ", ");
         view_heading_samples(weights, w.samples, b);
     }
@@ -174,7 +174,8 @@ static int add_box(struct graph_picture *p, const struct analysis_callgraph_node
                              : 0xffffff;
     box->width = box_width(box);
     /* one height for all that were counted and one for all that were not: rows look calm */
-    box->height = 8 + GRAPH_LINE * (p->view->graph->rows->weights->exact ? 4 : 3) + 5;
+    box->height =
+        8 + GRAPH_LINE * (analysis_weights_counted(p->view->graph->rows->weights) ? 4 : 3) + 5;
     return 0;
 }
 

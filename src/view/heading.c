@@ -1,6 +1,7 @@
 /* What stands around a table of weights: the same words for every view. */
 #include "view/heading.h"
 
+#include "view/heading_memory.h"
 #include "view/run.h"
 #include "view/units.h"
 
@@ -9,7 +10,7 @@ enum { TEXT_MAX = 64 << 20 };
 bool view_is_too_short(const struct analysis_weights *weights)
 {
     /* what another tool found worth writing is worth showing */
-    return weights->recorded_samples < VIEW_LEAST_SAMPLES && !weights->metric->weigh_calls &&
+    return weights->recorded_samples < VIEW_LEAST_SAMPLES && weights->metric->weigh_sample &&
            !weights->exact && !profile_meta_value(weights->profile, "import");
 }
 
@@ -29,6 +30,15 @@ struct view_units_text view_weight_text(const struct analysis_metric *metric, ui
                                 : view_units_count(weight);
 }
 
+const char *view_heading_unit(const struct analysis_weights *w, bool plural)
+{
+    if (w->calls)
+        return plural ? "entries" : "entry";
+    if (w->memory)
+        return plural ? "blocks" : "block";
+    return plural ? "samples" : "sample";
+}
+
 void view_heading_total(const struct analysis_metric *metric, uint64_t weight, struct buf *out)
 {
     bool is_time = strcmp(metric->unit, "seconds") == 0 && !metric->weigh_calls &&
@@ -40,8 +50,9 @@ void view_heading_total(const struct analysis_metric *metric, uint64_t weight, s
 void view_heading_samples(const struct analysis_weights *w, uint64_t samples, struct buf *out)
 {
     uint64_t n = w->calls ? w->calls->total.calls : samples;
-    buf_printf(out, "%s %s%s%s", view_units_count(n).text, w->calls ? "call" : "sample",
-               n == 1 ? "" : "s", w->calls ? ", exact" : "");
+    const char *what = w->calls ? "call" : view_heading_unit(w, false);
+    buf_printf(out, "%s %s%s%s", view_units_count(n).text, what, n == 1 ? "" : "s",
+               w->calls ? ", exact" : "");
 }
 
 static void facts_of_calls(struct json *j, const struct analysis_calls *c)
@@ -69,6 +80,8 @@ void view_heading_facts(struct json *j, const struct analysis_weights *w)
     json_kv_bool(j, "too_short", view_is_too_short(w));
     if (w->calls)
         facts_of_calls(j, w->calls);
+    if (w->memory)
+        view_heading_memory_facts(j, w);
 }
 
 void view_heading_run(struct view_emit *e, const struct profile *profile)
@@ -127,6 +140,11 @@ void view_heading_print(struct view_emit *e, const struct analysis_weights *w, d
         return;
     }
     view_heading_run(e, w->profile);
+    if (w->memory) {
+        view_heading_memory(e, w);
+        view_emit_line(e, "%s", "");
+        return;
+    }
     const char *import = profile_meta_value(w->profile, "import");
     if (import) {
         print_import(e, w, import);
@@ -165,6 +183,11 @@ void view_heading_too_short(struct view_emit *e, const struct analysis_weights *
                "or calls.");
         return;
     }
+    if (!w->recorded_samples && profile_has_memory(profile)) {
+        view_emit_line(e, "There are no samples, but memory: leave out --metric, or say peak, "
+                          "leaked, allocated or count.");
+        return;
+    }
     struct view_units_text n = view_units_count(w->recorded_samples);
     const char *plural = w->recorded_samples == 1 ? "" : "s";
     double elapsed = view_run_stat(profile, RECORD_STAT_ELAPSED_NS);
@@ -194,6 +217,15 @@ void view_heading_nothing_left(struct view_emit *e, const struct analysis_weight
                               ? "None of the calls is left by the filters."
                               : "There are no exact calls in it: record them with pyrometer run "
                                 "--calls.");
+        return;
+    }
+    if (w->memory) {
+        view_emit_line(e,
+                       profile_has_memory(w->profile)
+                           ? "Of the memory nothing is left by the filters (metric %s)."
+                           : "There is no memory in it for the metric %s: record it with "
+                             "pyrometer run --memory.",
+                       w->metric->name);
         return;
     }
     view_emit_line(e, "None of the %s samples is left by the filters (metric %s).",

@@ -17,6 +17,9 @@ bool view_is_too_short(const struct analysis_weights *weights);
 enum view_kind view_metric_kind(const struct analysis_metric *metric);
 struct view_units_text view_weight_text(const struct analysis_metric *metric, uint64_t weight);
 
+/* What the weights' samples are: "sample", "block"; of exact calls "entry". */
+const char *view_heading_unit(const struct analysis_weights *w, bool plural);
+
 /* "1.23 s wall time", "12,345 samples"; appended. */
 void view_heading_total(const struct analysis_metric *metric, uint64_t weight, struct buf *out);
 void view_heading_samples(const struct analysis_weights *w, uint64_t samples, struct buf *out);

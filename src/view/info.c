@@ -138,6 +138,27 @@ static void chunks_json(struct json *j, const struct view_info *info)
     json_array_end(j);
 }
 
+static const char *memory_mode(const struct view_info_memory *m)
+{
+    return m->sampled ? "sampled" : m->objects ? "objects" : "heap";
+}
+
+static void memory_json(struct json *j, const struct view_info *info)
+{
+    const struct view_info_memory *m = &info->memory;
+    json_key(j, "memory");
+    if (!m->checkpoints) {
+        json_null(j);
+        return;
+    }
+    json_object_begin(j);
+    json_kv_text(j, "mode", memory_mode(m));
+    json_kv_u64(j, "allocations", m->allocations);
+    json_kv_u64(j, "checkpoints", m->checkpoints);
+    json_kv_u64(j, "site_records", m->site_records);
+    json_object_end(j);
+}
+
 static void print_json(struct json *j, const struct view_info *info)
 {
     const struct profile *p = info->profile;
@@ -153,6 +174,7 @@ static void print_json(struct json *j, const struct view_info *info)
     json_kv_u64(j, "calls", info->calls);
     json_kv_u64(j, "resumes", info->resumes);
     json_kv_u64(j, "call_records", info->call_records);
+    memory_json(j, info);
     json_kv_u64(j, "codes", t->code_count - 2); /* less "<unknown>" and "<lost>" */
     json_kv_u64(j, "stacks", t->node_count - 2);
     meta_json(j, p);
@@ -337,6 +359,14 @@ static void calls_text(struct view_emit *e, const struct view_info *info, struct
             buf_printf(line, ", and %s resumes", view_units_count(info->resumes).text);
         buf_printf(line, ", in %s records", view_units_count(info->call_records).text);
         fact(e, "calls", buf_cstr(line));
+    }
+    if (info->memory.checkpoints) {
+        buf_clear(line);
+        buf_printf(line, "%s: %s allocations, ", memory_mode(&info->memory),
+                   view_units_count(info->memory.allocations).text);
+        buf_printf(line, "%s checkpoints", view_units_count(info->memory.checkpoints).text);
+        buf_printf(line, " of %s site records", view_units_count(info->memory.site_records).text);
+        fact(e, "allocations", buf_cstr(line));
     }
     double events = view_run_stat(p, RECORD_STAT_EVENTS);
     double waited = view_run_stat(p, RECORD_STAT_EVENT_WAIT_NS);

@@ -19,7 +19,11 @@ struct view_info {
     size_t kind_count;
     uint64_t sample_records, samples; /* decoded from the file, whatever its counters say */
     uint64_t call_records, calls, resumes;
-    uint32_t damaged_chunks; /* of samples and calls */
+    struct view_info_memory {
+        uint64_t checkpoints, site_records, allocations;
+        bool sampled, objects; /* what was recorded of it */
+    } memory;
+    uint32_t damaged_chunks; /* of samples, calls and memory */
 };
 
 /* As text or JSON; 0, or why the output could not be written. */

@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "view/heading.h"
+#include "view/lines_columns.h"
 #include "view/run.h"
 #include "view/text.h"
 
@@ -11,7 +12,8 @@
 enum {
     TEXT_MAX = 64 << 20,
     TAB_WIDTH = 8,
-    MARGIN = 36, /* columns before the source */
+    MARGIN = 36,      /* columns before the source */
+    CSV_COLUMNS = 11, /* before those of view_lines.column */
 };
 
 struct printer {
@@ -28,6 +30,7 @@ struct page {
     const struct analysis_file *file;
     struct profile_source source;
     struct analysis_pysource lines; /* zero without source */
+    struct lines_columns columns;
 };
 
 static const char *const ORIGIN_NAMES[] = {NULL, "file", "zip", "kept"};
@@ -40,6 +43,8 @@ static double percent_of(const struct printer *p, struct analysis_weight w)
 
 static double error_of(const struct printer *p, struct analysis_weight w)
 {
+    if (p->weights->memory)
+        return 0; /* what was sampled has errors of its own, and report tells them */
     return analysis_share_error(percent_of(p, w) / 100, p->weights->total.samples);
 }
 
@@ -115,6 +120,7 @@ static void json_line(struct printer *p, const struct page *page, uint32_t numbe
         json_null(j);
     json_string(j, "function", line->function.text != NULL, line->function);
     json_weights(p, line->self, line->total);
+    lines_columns_json(&page->columns, number, j);
     json_string(j, "text", known, text);
     json_object_end(j);
 }
@@ -159,7 +165,7 @@ static void csv_line(struct printer *p, const struct page *page, uint32_t number
     struct profile_string text = {0}, file = page->file->path;
     bool known = text_of(page, number, &text);
     double scale = p->weights->metric->scale;
-    const struct view_cell cells[] = {
+    struct view_cell cells[CSV_COLUMNS + VIEW_LINES_COLUMNS_MAX] = {
         {.text = file.text, .len = file.len},
         {.count = number, .absent = number == 0},
         {.text = line->function.text, .len = line->function.len, .absent = !line->function.text},
@@ -172,6 +178,7 @@ static void csv_line(struct printer *p, const struct page *page, uint32_t number
         {.count = line->total.samples},
         {.text = text.text, .len = text.len, .absent = !known},
     };
+    lines_columns_cells(&page->columns, number, cells + CSV_COLUMNS);
     view_emit_row_begin(&p->emit, cells);
     view_emit_row_end(&p->emit);
 }
@@ -204,6 +211,12 @@ static void append_source(struct buf *out, struct profile_string text)
     }
 }
 
+/* Columns before the source. */
+static unsigned margin_of(const struct view_lines *view)
+{
+    return view->columns ? 8 + lines_columns_width(view) : MARGIN;
+}
+
 static void text_line(struct printer *p, const struct page *page, uint32_t number,
                       const struct analysis_line *line)
 {
@@ -214,8 +227,8 @@ static void text_line(struct printer *p, const struct page *page, uint32_t numbe
     buf_clear(&p->text);
     buf_clear(&p->fit);
     append_source(&p->text, text);
-    unsigned width = p->emit.style.width;
-    size_t room = !width ? SIZE_MAX : width > MARGIN ? width - MARGIN : 1;
+    unsigned width = p->emit.style.width, margin = margin_of(p->view);
+    size_t room = !width ? SIZE_MAX : width > margin ? width - margin : 1;
     view_text_fit(&p->fit, (const char *)p->text.data, p->text.len, room, VIEW_CUT_RIGHT);
     char self[VIEW_UNITS_SIZE] = "", total[VIEW_UNITS_SIZE] = "", at[16] = "?";
     if (line->total.samples) {
@@ -224,8 +237,13 @@ static void text_line(struct printer *p, const struct page *page, uint32_t numbe
     }
     if (number)
         snprintf(at, sizeof at, "%" PRIu32, number);
-    fprintf(out, "%s%9s %8s %8s %6s", faint ? "\x1b[2m" : "",
-            view_units_count(line->self.samples).text, self, total, at);
+    fputs(faint ? "\x1b[2m" : "", out);
+    if (p->view->columns) {
+        fprintf(out, "%6s", at);
+        lines_columns_text(&page->columns, number, out);
+    } else {
+        fprintf(out, "%9s %8s %8s %6s", view_units_count(line->self.samples).text, self, total, at);
+    }
     if (p->fit.len) {
         fputs("  ", out);
         fwrite(p->fit.data, 1, p->fit.len, out);
@@ -261,10 +279,16 @@ static void text_file(struct printer *p, const struct page *page)
     const char *note = note_of(page);
     if (note)
         fprintf(out, "(%s)\n", note);
-    fprintf(out, "%9s %8s %8s %6s  %s\n", "samples", "self %", "total %", "line", "source");
+    if (p->view->columns) {
+        fprintf(out, "%6s", "line");
+        lines_columns_heading(p->view, out);
+        fputs("  source\n", out);
+    } else {
+        fprintf(out, "%9s %8s %8s %6s  %s\n", "samples", "self %", "total %", "line", "source");
+    }
     for (size_t i = 0; i < p->spans.len; i++) {
         if (i && page->lines.count)
-            fprintf(out, "%34s…\n", "");
+            fprintf(out, "%*s…\n", (int)margin_of(p->view) - 2, "");
         each_line_of(p, page, p->spans.data[i], text_line);
     }
 }
@@ -322,6 +346,7 @@ static int print_file(struct printer *p, const struct analysis_file *file)
 {
     const struct view_lines *v = p->view;
     struct page page = {.file = file};
+    lines_columns_init(&page.columns, v, file->path);
     p->spans.len = 0;
     /* is there anything to show? the source is read only then */
     int r = analysis_lines_spans(v->lines, file, v->select, NULL, &p->spans);
@@ -344,7 +369,8 @@ static int print_file(struct printer *p, const struct analysis_file *file)
 static int print_files(struct printer *p)
 {
     int r = 0;
-    for (size_t i = 0; r == 0 && i < p->view->lines->file_count; i++) {
+    uint64_t limit = p->view->limit ? p->view->limit : UINT64_MAX;
+    for (size_t i = 0; r == 0 && i < p->view->lines->file_count && p->files_shown < limit; i++) {
         r = print_file(p, &p->view->lines->file[i]);
         if (r == 0 && ferror(p->emit.out)) /* nobody reads any more: view_emit_finish() says why */
             break;
@@ -369,7 +395,7 @@ static int print_json(struct printer *p, bool too_short)
 
 static int print_csv(struct printer *p, bool too_short)
 {
-    struct view_column columns[] = {
+    struct view_column columns[CSV_COLUMNS + VIEW_LINES_COLUMNS_MAX] = {
         {"file", NULL, VIEW_PATH, VIEW_ONLY_DATA},
         {"line", NULL, VIEW_ID, VIEW_ONLY_DATA},
         {"function", NULL, VIEW_NAME, VIEW_ONLY_DATA},
@@ -382,7 +408,7 @@ static int print_csv(struct printer *p, bool too_short)
         {"total_samples", NULL, VIEW_COUNT, VIEW_ONLY_DATA},
         {"text", NULL, VIEW_NAME, VIEW_ONLY_DATA},
     };
-    csv_begin(p, columns, ARRAY_LEN(columns));
+    csv_begin(p, columns, CSV_COLUMNS + lines_columns_add(p->view, columns + CSV_COLUMNS));
     int r = too_short ? 0 : print_files(p);
     view_emit_table_end(&p->emit);
     return r;

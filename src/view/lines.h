@@ -7,10 +7,23 @@
 #include "profile/source.h"
 #include "view/emit.h"
 
+/* A number beside each line: of the line itself, or with what it called. */
+struct view_lines_column {
+    const char *key;                    /* in JSON and CSV; NULL: in text only */
+    const char *title;                  /* in text, of ten columns at most */
+    const struct analysis_lines *lines; /* of the same profile */
+    bool is_self;
+    bool is_percent; /* in text: of all */
+};
+
 struct view_lines {
     const struct analysis_lines *lines;
     const struct analysis_lines_select *select;
     const struct profile_sources *sources;
+    /* Instead of samples and shares in text, and after them in JSON and CSV; at most eight. */
+    const struct view_lines_column *column;
+    size_t columns;
+    uint64_t limit; /* of files; 0: all */
 };
 
 /* 0, E_NOMEM, or why the output could not be written. */

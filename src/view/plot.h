@@ -29,9 +29,16 @@ struct view_plot_series {
 };
 
 struct view_plot_panel {
-    const char *metric;
+    const char *metric; /* whose end tells the unit */
+    const char *title;  /* shown in its place; NULL: the metric itself */
     const struct view_plot_series *series;
     size_t count;
+};
+
+/* A place that the program has named. */
+struct view_plot_mark {
+    size_t at;
+    const char *name;
 };
 
 struct view_plot {
@@ -41,6 +48,8 @@ struct view_plot {
     size_t panels;
     const char *const *label; /* of each place on the axis */
     size_t places;
+    const struct view_plot_mark *mark; /* by `at`, ascending */
+    size_t marks;
     bool is_joined; /* points are few and stand for groups: a line through them */
 };
 

@@ -211,13 +211,31 @@ static void put_changes(struct drawing *d, size_t at)
     }
 }
 
+/* The program's own marks, with their names where there is room. */
+static void put_marks(struct drawing *d)
+{
+    double free_from = d->left;
+    for (size_t i = 0; i < d->plot->marks; i++) {
+        const struct view_plot_mark *m = &d->plot->mark[i];
+        double x = place_x(d, (double)m->at);
+        double width =
+            (double)view_text_width(m->name, strlen(m->name)) * PLOT_SMALL_SIZE * DRAW_FONT_ADVANCE;
+        put_line(d, x, d->top - 4, x, d->bottom, (struct plot_stroke){1, AXIS, 2, 3});
+        if (x < free_from || x + width > d->right)
+            continue;
+        put_text(d, PLOT_SMALL_SIZE, false, INK_SOFT, x, d->top - 9, DRAW_LEFT, m->name);
+        free_from = x + width + 8;
+    }
+}
+
 /* --- panels --- */
 
 static void put_heading(struct drawing *d, double y)
 {
     double x = d->left;
-    put_text(d, 13, true, INK, x, y, DRAW_LEFT, d->panel->metric);
-    x += ((double)strlen(d->panel->metric) + 1) * 13 * DRAW_FONT_ADVANCE;
+    const char *title = d->panel->title ? d->panel->title : d->panel->metric;
+    put_text(d, 13, true, INK, x, y, DRAW_LEFT, title);
+    x += ((double)view_text_width(title, strlen(title)) + 1) * 13 * DRAW_FONT_ADVANCE;
     if (*d->scale.unit)
         put_text(d, PLOT_TEXT_SIZE, false, INK_FAINT, x, y, DRAW_LEFT, d->scale.unit);
 }
@@ -240,6 +258,7 @@ static int draw_panel(struct drawing *d, double top)
     put_heading(d, top + 16);
     put_grid(d);
     put_labels(d);
+    put_marks(d);
     for (size_t i = 0; i < d->panel->count; i++)
         put_points(d, i);
     for (size_t i = 0; i < d->panel->count; i++)

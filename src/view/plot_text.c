@@ -27,7 +27,7 @@ enum {
 struct cell {
     uint8_t dots;
     uint8_t series; /* from 1; 0: empty */
-    bool is_mark;   /* of a change */
+    bool is_mark;   /* of a change, or the program's own */
 };
 
 struct field {
@@ -93,6 +93,12 @@ static void set_line(struct field *f, double x0, double y0, double x1, double y1
         set_dot(f, x0 + (x1 - x0) * i / steps, y0 + (y1 - y0) * i / steps, series);
 }
 
+static void fill_mark(struct field *f, double x)
+{
+    for (size_t row = 0; row < f->rows; row++)
+        cell_at(f, x, ((double)row + 0.5) / (double)f->rows)->is_mark = true;
+}
+
 static void fill_series(struct field *f, size_t at)
 {
     const struct view_plot_series *s = &f->panel->series[at];
@@ -105,11 +111,8 @@ static void fill_series(struct field *f, size_t at)
             set_line(f, place_x(f, s->point[i - 1].at), place_y(f, s->point[i - 1].value), x, y,
                      at);
     }
-    for (size_t i = 0; i < s->changes; i++) {
-        double x = place_x(f, s->point[s->change[i].at].at);
-        for (size_t row = 0; row < f->rows; row++)
-            cell_at(f, x, ((double)row + 0.5) / (double)f->rows)->is_mark = true;
-    }
+    for (size_t i = 0; i < s->changes; i++)
+        fill_mark(f, place_x(f, s->point[s->change[i].at].at));
 }
 
 /* --- printing it --- */
@@ -238,9 +241,11 @@ static int print_panel(struct field *f, unsigned width)
         return E_NOMEM;
     for (size_t i = 0; i < f->panel->count; i++)
         fill_series(f, i);
-    fprintf(f->out, "%s%s%s%s%s%s\n", f->colour ? "\033[1m" : "", f->panel->metric,
-            f->colour ? "\033[0m" : "", *f->scale.unit ? " (" : "", f->scale.unit,
-            *f->scale.unit ? ")" : "");
+    for (size_t i = 0; i < f->plot->marks; i++)
+        fill_mark(f, place_x(f, f->plot->mark[i].at));
+    const char *title = f->panel->title ? f->panel->title : f->panel->metric;
+    fprintf(f->out, "%s%s%s%s%s%s\n", f->colour ? "\033[1m" : "", title, f->colour ? "\033[0m" : "",
+            *f->scale.unit ? " (" : "", f->scale.unit, *f->scale.unit ? ")" : "");
     for (size_t row = 0; row < f->rows; row++) {
         put_tick(f, row);
         size_t last = f->columns;

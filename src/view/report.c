@@ -1,14 +1,15 @@
 /* Prints the report. The columns are one list; what a grouping has no use for is left out of it. */
 #include "view/report.h"
 
-#include "analysis/match.h"
 #include "base/err.h"
+#include "view/familiar.h"
 #include "view/heading.h"
+#include "view/heading_memory.h"
 #include "view/run.h"
 #include "view/text.h"
 #include "view/units.h"
 
-#include <inttypes.h>
+#include <math.h>
 
 enum {
     TEXT_EDGES = 8, /* callers or callees shown under a row of the text table */
@@ -35,6 +36,8 @@ enum column {
     RESUMES,
     ALIVE,
     HITS,
+    ERROR,
+    TOTAL_BYTES_ERROR,
     SPECIAL,
     TEXT_NAME,
     TEXT_WHERE,
@@ -60,8 +63,9 @@ struct printer {
     struct view_column columns[COLUMN_COUNT];
     enum column which[COLUMN_COUNT]; /* what stands in each of them */
     size_t column_count;
+    bool in_edges;       /* the row being printed is a caller or callee: its errors are not */
     struct counts count; /* of the row being printed, where they were counted */
-    char ncalls[48];
+    struct view_familiar_calls ncalls;
     struct buf where;
 };
 
@@ -134,10 +138,9 @@ static void choose_columns(struct printer *p, bool with_error)
     enum view_column_place total = code ? VIEW_BOTH : VIEW_ONLY_DATA;
     enum view_column_place error = with_error ? VIEW_BOTH : VIEW_ONLY_DATA;
     bool is_path = by == ANALYSIS_BY_FILE;
-    bool counted =
-        code &&
-        (p->report->weights->calls ||
-         (p->report->weights->exact && (by == ANALYSIS_BY_FUNCTION || by == ANALYSIS_BY_LINE)));
+    bool counted = code && (p->report->weights->calls ||
+                            (analysis_weights_counted(p->report->weights) &&
+                             (by == ANALYSIS_BY_FUNCTION || by == ANALYSIS_BY_LINE)));
     bool hits_alone = p->report->rows->has_hits && p->report->weights->exact;
     counted = counted && !hits_alone;
     enum view_column_place samples = counted || hits_alone ? VIEW_ONLY_DATA : VIEW_BOTH;
@@ -145,17 +148,27 @@ static void choose_columns(struct printer *p, bool with_error)
     add_column(p, NAME, (struct view_column){"name", NULL, VIEW_NAME, VIEW_ONLY_DATA});
     add_column(p, FILE_, (struct view_column){"file", NULL, VIEW_PATH, VIEW_ONLY_DATA});
     add_column(p, LINE, (struct view_column){"line", NULL, VIEW_ID, VIEW_ONLY_DATA});
-    add_column(p, SELF, (struct view_column){"self", code ? "self" : "time", kind, VIEW_BOTH});
+    add_column(p, SELF,
+               (struct view_column){"self",
+                                    code                         ? "self"
+                                    : p->report->weights->memory ? "size"
+                                                                 : "time",
+                                    kind, VIEW_BOTH});
+    if (p->report->weights->variance)
+        add_column(p, ERROR, (struct view_column){"error", "±", kind, VIEW_BOTH});
     add_column(
         p, SELF_PERCENT,
         (struct view_column){"self_percent", code ? "self %" : "share", VIEW_PERCENT, VIEW_BOTH});
     add_column(p, ERROR_PERCENT, (struct view_column){"error_percent", "±", VIEW_PERCENT, error});
     add_column(p, TOTAL, (struct view_column){"total", "total", kind, total});
+    if (p->report->weights->variance)
+        add_column(p, TOTAL_BYTES_ERROR,
+                   (struct view_column){"total_error", NULL, kind, VIEW_ONLY_DATA});
     add_column(p, TOTAL_PERCENT,
                (struct view_column){"total_percent", "total %", VIEW_PERCENT, total});
     add_column(p, TOTAL_ERROR,
                (struct view_column){"total_error_percent", NULL, VIEW_PERCENT, VIEW_ONLY_DATA});
-    const char *entries = p->report->weights->calls ? "entries" : "samples";
+    const char *entries = view_heading_unit(p->report->weights, true);
     add_column(p, SAMPLES, (struct view_column){"samples", entries, VIEW_COUNT, samples});
     add_column(p, TOTAL_SAMPLES,
                (struct view_column){"total_samples", NULL, VIEW_COUNT, VIEW_ONLY_DATA});
@@ -207,41 +220,24 @@ static double error_of(const struct printer *p, struct analysis_weight w)
     return analysis_share_error(share_of(p, w), p->report->weights->total.samples);
 }
 
-static struct view_cell where_cell(struct printer *p, const struct analysis_row *row)
+static struct view_cell place_cell(struct printer *p, const struct analysis_row *row, bool familiar)
 {
     buf_clear(&p->where);
-    buf_append(&p->where, row->file.text, row->file.len);
-    if (row->line)
-        buf_printf(&p->where, ":%u", row->line);
-    const char *text = buf_cstr(&p->where);
-    return (struct view_cell){.text = text, .len = p->where.len};
-}
-
-static struct view_cell standard_name_cell(struct printer *p, const struct analysis_row *row)
-{
-    buf_clear(&p->where);
-    if (row->is_c) {
-        analysis_match_c_name(row->name, &p->where);
-    } else if (!row->special) {
-        buf_append(&p->where, row->file.text, row->file.len);
-        buf_printf(&p->where, ":%u(", row->line);
-        buf_append(&p->where, row->name.text, row->name.len);
-        buf_puts(&p->where, ")");
+    if (familiar) {
+        view_familiar_name(row, &p->where);
     } else {
-        buf_append(&p->where, row->name.text, row->name.len);
+        buf_append(&p->where, row->file.text, row->file.len);
+        if (row->line)
+            buf_printf(&p->where, ":%u", row->line);
     }
     const char *text = buf_cstr(&p->where);
     return (struct view_cell){.text = text, .len = p->where.len};
 }
 
-/* "3" or, with recursion, "177/1". */
 static struct view_cell ncalls_cell(struct printer *p)
 {
-    const struct counts *c = &p->count;
-    int n = snprintf(p->ncalls, sizeof p->ncalls, "%" PRIu64, c->calls);
-    if (c->primitive_calls != c->calls)
-        n += snprintf(p->ncalls + n, sizeof p->ncalls - (size_t)n, "/%" PRIu64, c->primitive_calls);
-    return (struct view_cell){.text = p->ncalls, .len = (size_t)n};
+    p->ncalls = view_familiar_calls(p->count.calls, p->count.primitive_calls);
+    return (struct view_cell){.text = p->ncalls.text, .len = p->ncalls.len};
 }
 
 static struct view_cell seconds_cell(uint64_t ns, uint64_t calls, bool absent)
@@ -271,7 +267,7 @@ static struct view_cell familiar_cell(struct printer *p, enum column which,
     case TEXT_ALIVE:
         return seconds_cell(c->alive_ns, 1, !c->alive_ns);
     default:
-        return standard_name_cell(p, row);
+        return place_cell(p, row, true);
     }
 }
 
@@ -320,10 +316,14 @@ static struct view_cell cell_of(struct printer *p, enum column which,
     case HITS:
         return (struct view_cell){.count = row->hits,
                                   .absent = !row->hits && !p->report->weights->exact};
+    case ERROR:
+        return view_memory_error_cell(p->in_edges ? NAN : row->self_variance);
+    case TOTAL_BYTES_ERROR:
+        return view_memory_error_cell(p->in_edges ? NAN : row->total_variance);
     case SPECIAL:
         return (struct view_cell){.count = row->special};
     case TEXT_WHERE:
-        return where_cell(p, row);
+        return place_cell(p, row, false);
     default:
         return familiar_cell(p, which, row, self, total);
     }
@@ -349,6 +349,7 @@ static void print_edges(struct printer *p, uint32_t row, bool callers)
         to = from + TEXT_EDGES;
     view_emit_sub_begin(&p->emit, callers ? "callers" : "callees", callers ? "  ← " : "  → ",
                         callers ? "caller" : "callee");
+    p->in_edges = true;
     for (size_t i = from; i < to; i++) {
         struct view_cell cells[COLUMN_COUNT];
         uint32_t other = callers ? edges[i].caller : edges[i].callee;
@@ -357,6 +358,7 @@ static void print_edges(struct printer *p, uint32_t row, bool callers)
         fill_cells(p, &p->report->rows->row[other], edges[i].self, edges[i].total, cells);
         view_emit_sub_row(&p->emit, cells);
     }
+    p->in_edges = false;
     view_emit_sub_end(&p->emit);
 }
 
@@ -385,11 +387,10 @@ static void print_table(struct printer *p, bool empty)
 
 static double worst_error(const struct printer *p)
 {
+    const struct analysis_selection *s = p->report->selection;
     double worst = 0;
-    for (size_t i = 0; i < p->report->selection->count; i++) {
-        double e = error_of(p, p->report->rows->row[p->report->selection->row[i]].self);
-        worst = e > worst ? e : worst;
-    }
+    for (size_t i = 0; i < s->count; i++)
+        worst = fmax(worst, error_of(p, p->report->rows->row[s->row[i]].self));
     return worst;
 }
 
@@ -442,9 +443,9 @@ static void print_restrictions(struct printer *p)
     const size_t *left = p->report->selection->left;
     bool any = false, familiar = select && is_familiar(p->report);
     for (size_t i = 0; familiar && i < select->restriction_count; i++) {
-        const struct analysis_restriction *r = &select->restriction[i];
         if (left[i] == left[i + 1])
             continue;
+        const struct analysis_restriction *r = &select->restriction[i];
         const char *quote = r->match ? "'" : "";
         buf_clear(&p->where);
         view_text_escape(&p->where, r->text, strlen(r->text));

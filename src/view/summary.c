@@ -205,6 +205,62 @@ static int count_calls(const struct profile *p, const struct analysis_weights *w
     return 0;
 }
 
+/* Who had the memory when there was most of it. */
+static int print_memory(const struct profile *p, FILE *out, struct view_style style)
+{
+    struct analysis_query query = {.metric = analysis_metric_find("peak")};
+    struct analysis_weights weights;
+    int rc = analysis_weights_init(p, &query, &weights);
+    if (rc < 0)
+        return rc;
+    bold(&style, out, "most memory at the peak");
+    fprintf(out, " (own share of %s%s)\n", view_units_bytes((double)weights.total.weight).text,
+            weights.memory->sampled ? ", estimated" : "");
+    rc = print_hottest(&weights, ANALYSIS_BY_LINE, out, style.width);
+    analysis_weights_release(&weights);
+    return rc;
+}
+
+/* Which functions and lines the time went to. */
+static int print_times(const struct profile *p, const struct analysis_weights *weights, FILE *out,
+                       struct view_style style)
+{
+    int rc = 0;
+    bool sampled =
+        !weights->calls && !weights->memory && weights->total.samples >= SUMMARY_MIN_SAMPLES;
+    if (weights->calls || sampled) {
+        bold(&style, out, "hottest functions");
+        fputs(weights->calls ? " (own share of the time in calls)\n"
+                             : " (own share of wall time)\n",
+              out);
+        rc = print_hottest(weights, ANALYSIS_BY_FUNCTION, out, style.width);
+    }
+    if (rc < 0)
+        return rc;
+    if (analysis_exact_lines_has(p)) {
+        bold(&style, out, "hottest lines");
+        fputs(" (own share of the time in all lines)\n", out);
+        return print_hottest_exact(p, out, style.width);
+    }
+    if (weights->total.samples < SUMMARY_MIN_SAMPLES) {
+        fputs("too short to sample: try --sample=10000 or --calls, or a longer run\n", out);
+        return 0;
+    }
+    bold(&style, out, "hottest lines");
+    fputs("\n", out);
+    return print_hottest(weights, ANALYSIS_BY_LINE, out, style.width);
+}
+
+static const char *next_step(const struct analysis_weights *weights)
+{
+    if (weights->memory)
+        return "next: pyrometer memory, pyrometer memory leaks, pyrometer flame -o flame.html\n";
+    return weights->calls
+               ? "next: pyrometer report, pyrometer flame -o flame.html, pyrometer export "
+                 "pstats -o out.prof\n"
+               : "next: pyrometer report, pyrometer lines, pyrometer flame -o flame.html\n";
+}
+
 int view_summary_print(const struct profile *p, const char *path, FILE *out,
                        struct view_style style)
 {
@@ -224,34 +280,12 @@ int view_summary_print(const struct profile *p, const char *path, FILE *out,
     uint64_t calls = 0;
     rc = count_calls(p, &weights, &calls);
     print_sampling(p, &weights, calls, out);
-    if (rc == 0 && weights.calls) {
-        bold(&style, out, "hottest functions");
-        fputs(" (own share of the time in calls)\n", out);
-        rc = print_hottest(&weights, ANALYSIS_BY_FUNCTION, out, style.width);
-    } else if (rc == 0 && weights.total.samples >= SUMMARY_MIN_SAMPLES) {
-        bold(&style, out, "hottest functions");
-        fputs(" (own share of wall time)\n", out);
-        rc = print_hottest(&weights, ANALYSIS_BY_FUNCTION, out, style.width);
-    }
-    if (analysis_exact_lines_has(p)) {
-        bold(&style, out, "hottest lines");
-        fputs(" (own share of the time in all lines)\n", out);
-        if (rc == 0)
-            rc = print_hottest_exact(p, out, style.width);
-    } else if (weights.total.samples >= SUMMARY_MIN_SAMPLES) {
-        bold(&style, out, "hottest lines");
-        fputs("\n", out);
-        if (rc == 0)
-            rc = print_hottest(&weights, ANALYSIS_BY_LINE, out, style.width);
-    } else {
-        fputs("too short to sample: try --sample=10000 or --calls, or a longer run\n", out);
-    }
+    if (rc == 0 && (!weights.memory || analysis_exact_lines_has(p)))
+        rc = print_times(p, &weights, out, style);
+    if (rc == 0 && profile_has_memory(p))
+        rc = print_memory(p, out, style);
     fprintf(out, "recorded in %s\n", path);
-    fputs(weights.calls
-              ? "next: pyrometer report, pyrometer flame -o flame.html, pyrometer export "
-                "pstats -o out.prof\n"
-              : "next: pyrometer report, pyrometer lines, pyrometer flame -o flame.html\n",
-          out);
+    fputs(next_step(&weights), out);
     analysis_weights_release(&weights);
     return rc;
 }

@@ -157,14 +157,17 @@ static double share_of(const struct printer *p, struct analysis_weight w)
     return total ? (double)w.weight / (double)total : 0;
 }
 
-/* A tree that was estimated from exact counts has errors that nobody knows. */
+/* A tree that was estimated from exact counts has errors that nobody knows; those of sampled memory are
+ * known by row, and report tells them. */
 static bool knows_error(const struct printer *p)
 {
-    return !profile_tables(p->t->weights.profile)->counts;
+    return !profile_tables(p->t->weights.profile)->counts && !p->t->weights.variance;
 }
 
 static double error_of(const struct printer *p, struct analysis_weight w)
 {
+    if (p->t->weights.memory)
+        return 0;
     return analysis_share_error(share_of(p, w), p->t->weights.total.samples);
 }
 

@@ -322,6 +322,10 @@ static int next_metric(struct browser *b)
         query.metric = query.metric[1].name ? query.metric + 1 : ANALYSIS_METRICS;
         if (query.metric == b->query.metric)
             return 0;
+        /* a moment is not asked for here, and what stands in for another metric is shown already */
+        const struct analysis_metric *real = analysis_metric_of(b->profile, query.metric);
+        if ((real->is_at && !query.has_at) || real == b->now.tree->weights.metric)
+            continue;
         r = make_tree(b, &query, &b->now.tree->options, &tree);
     }
     if (r == 0)

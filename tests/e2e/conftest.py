@@ -148,6 +148,13 @@ def is_root():
     return os.geteuid() == 0
 
 
+@pytest.fixture(scope="session")
+def truth_env(tmp_path_factory):
+    """The environment of the programs in workloads/memory, whose libraries are built for them."""
+    import memory_oracle  # needs packages that not every test does
+    return memory_oracle.build(str(tmp_path_factory.mktemp("truth")))
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     if not browser_module.CHROMIUM or not browser_module.DRIVER:

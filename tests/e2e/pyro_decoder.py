@@ -11,7 +11,7 @@ FILE = struct.Struct("<8sHHIII16sQQQ")
 CHUNK = struct.Struct("<IHHIIIIQ")
 MAGIC, CHUNK_MAGIC = b"\x89PYRO\r\n\x1a", 0x48435950
 MAX_CHUNK = 64 << 20
-META, STRINGS, CODES, STACKS, PROCESSES, THREADS, SAMPLES, STATS, END, CALLS, SOURCES = 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 23
+META, STRINGS, CODES, STACKS, PROCESSES, THREADS, SAMPLES, STATS, END, CALLS, ALLOCATIONS, SOURCES = 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 18, 23
 
 
 class Damaged(Exception):
@@ -60,6 +60,7 @@ class Recording:
         self.meta, self.strings, self.codes, self.stacks = {}, {0: ""}, {}, {}
         self.processes, self.threads, self.samples, self.stats, self.sources = {}, {}, [], {}, {}
         self.calls = []  # (thread, stack, calls, resumes, self ns, alive ns, probes ns)
+        self.memory = []  # checkpoints: dicts, with sizes [(allocator, bin, count, bytes)] and sites [dict]
         self.damaged = self.missing = 0
         self.torn = self.finished = False
         self.data = data
@@ -120,7 +121,7 @@ class Recording:
     def decode(self, kind, p, records):
         decoders = {META: self.read_meta, STRINGS: self.read_strings, CODES: self.read_codes, STACKS: self.read_stacks,
                     PROCESSES: self.read_processes, THREADS: self.read_threads, SAMPLES: self.read_samples,
-                    STATS: self.read_stats, CALLS: self.read_calls, SOURCES: self.read_sources}
+                    STATS: self.read_stats, CALLS: self.read_calls, ALLOCATIONS: self.read_allocations, SOURCES: self.read_sources}
         if kind in decoders:
             decoders[kind](p, records)
             if p.at != len(p.data):
@@ -178,6 +179,28 @@ class Recording:
             thread += p.svarint()
             stack += p.svarint()
             self.calls.append((thread, stack, *p.varints(5)))
+
+    def read_allocations(self, p, records):
+        names = ("process", "flags", "time_ns", "live_bytes", "live_count", "peak_bytes", "peak_ns")
+        checkpoint = dict(zip(names, p.varints(7)))
+        checkpoint["sizes"] = [tuple(p.varints(4)) for _ in range(p.varint())]
+        checkpoint["sites"] = []
+        thread = stack = 0
+        for _ in range(records - len(checkpoint["sizes"])):
+            head = p.varint()
+            thread += p.svarint()
+            stack += p.svarint()
+            site = dict.fromkeys(("freed", "freed_bytes", "brief", "brief_bytes", "peak_count", "peak_bytes", "variance",
+                                  "live_variance", "peak_variance"), 0)
+            site.update(thread=thread, stack=stack, allocator=head & 0x1F, count=p.varint(), bytes=p.varint())
+            for bit, pair in ((5, ("freed", "freed_bytes")), (6, ("brief", "brief_bytes")), (7, ("peak_count", "peak_bytes"))):
+                if head >> bit & 1:
+                    site.update(zip(pair, p.varints(2)))
+            if head >> 8 & 1:
+                site.update(zip(("variance", "live_variance", "peak_variance"), struct.unpack_from("<ddd", p.data, p.at)))
+                p.at += 24
+            checkpoint["sites"].append(site)
+        self.memory.append(checkpoint)
 
     def read_stats(self, p, records):
         for _ in range(records):

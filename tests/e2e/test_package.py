@@ -48,7 +48,7 @@ def test_import_is_light(python):
     """`python -m pyrometer` pays for every module, and so does who only marks a timeline: none that is not ours."""
     text = "import sys\nbefore = set(sys.modules)\nimport pyrometer, pyrometer._binary\nprint(*sorted(set(sys.modules) - before))"
     found = set(python_runs(python, text).split()) - {"itertools"}  # which is no file, and wanted below 3.11
-    assert found == {"pyrometer"} | {"pyrometer." + name for name in ("_api", "_binary", "_marks", "_metric", "data", "history")}
+    assert found == {"pyrometer"} | {"pyrometer." + name for name in ("_api", "_binary", "_marks", "_memory", "_metric", "data", "history")}
 
 
 def test_package_is_a_module(python):

@@ -1,12 +1,22 @@
 /* Loading a recording and analysing it: every grouping, metric and filter, over arbitrary bytes.
  * The run id chooses which, so that one input costs one analysis. */
+#include "analysis/curves.h"
 #include "analysis/edges.h"
+#include "analysis/leaks.h"
 #include "analysis/select.h"
+#include "analysis/sizes.h"
 #include "reseal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { METRICS = 6 }; /* wall, cpu, gil, time, raw, calls */
+/* The first six are of samples and calls, the others of memory; the seeds' numbers are theirs. */
+static const struct analysis_metric *metric_of(uint8_t choice)
+{
+    size_t count = 0;
+    while (ANALYSIS_METRICS[count].name)
+        count++;
+    return &ANALYSIS_METRICS[choice % count];
+}
 
 static void check_tables(const struct profile_tables *t)
 {
@@ -56,10 +66,33 @@ static void check_edges(const struct analysis_rows *rows)
     analysis_edges_release(&edges);
 }
 
+static void check_memory(const struct analysis_rows *rows, const struct analysis_query *query)
+{
+    const struct profile *p = rows->weights->profile;
+    struct analysis_growth growth;
+    struct analysis_sizes sizes;
+    struct analysis_curves curves;
+    struct analysis_selection selection;
+    struct analysis_select all = {0};
+    if (analysis_growth_init(rows, query, NULL, &growth) == 0) {
+        require(growth.points <= growth.iterations);
+        if (analysis_leaks_select(rows, &growth, &all, &selection) == 0) {
+            require(selection.count <= rows->count);
+            analysis_selection_release(&selection);
+        }
+        analysis_growth_release(&growth);
+    }
+    analysis_sizes_init(p, query, rows->weights->memory, &sizes);
+    if (analysis_curves_init(p, query, 7, &curves) == 0) {
+        require(curves.count <= profile_tables(p)->process_count);
+        analysis_curves_release(&curves);
+    }
+}
+
 static void analyse(const struct profile *p, const uint8_t *choice)
 {
     struct analysis_query query = {
-        .metric = &ANALYSIS_METRICS[choice[0] % METRICS],
+        .metric = metric_of(choice[0]),
         .thread = choice[2] & 1   ? "MainThread"
                   : choice[2] & 2 ? "78"
                                   : NULL,
@@ -69,6 +102,9 @@ static void analyse(const struct profile *p, const uint8_t *choice)
         .has_to = choice[3] & 2,
         .from = choice[3] / 256.0,
         .to = choice[3] & 4 ? 1e300 : choice[3] / 64.0,
+        .has_at = choice[3] & 8,
+        .at = choice[3] / 64.0,
+        .skips_runtime = choice[3] & 16,
     };
     struct analysis_weights weights;
     if (analysis_weights_init(p, &query, &weights) != 0)
@@ -83,6 +119,8 @@ static void analyse(const struct profile *p, const uint8_t *choice)
         select_rows(&rows, choice);
         if (analysis_by_is_code(by))
             check_edges(&rows);
+        if (weights.memory && analysis_by_is_code(by))
+            check_memory(&rows, &query);
         analysis_rows_release(&rows);
     }
     analysis_weights_release(&weights);

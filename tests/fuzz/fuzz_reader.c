@@ -159,7 +159,48 @@ static int on_place(void *ctx, const struct record_place *p)
     return 0;
 }
 
+static int on_memory(void *ctx, const struct record_memory *m)
+{
+    (void)ctx;
+    require(m->process < FORMAT_MAX_IDS);
+    return 0;
+}
+
+static int on_sizes(void *ctx, const struct record_memory *m, const struct record_sizes *s)
+{
+    require(s->allocator < RECORD_MAX_ALLOCATORS && s->bin < 64);
+    return on_memory(ctx, m);
+}
+
+static int on_site(void *ctx, const struct record_memory *m, const struct record_site *s)
+{
+    require(s->thread < FORMAT_MAX_IDS && s->stack < FORMAT_MAX_IDS);
+    require(s->allocator < RECORD_MAX_ALLOCATORS);
+    require(s->variance >= 0 && s->live_variance >= 0 && s->peak_variance >= 0);
+    return on_memory(ctx, m);
+}
+
+static int on_memory_events(void *ctx, const struct record_memory_events *block,
+                            const struct record_memory_event *events, size_t n)
+{
+    (void)ctx;
+    require(block->process < FORMAT_MAX_IDS && block->start_ns <= block->end_ns);
+    for (size_t i = 0; i < block->site_count; i++)
+        require(block->sites[i].thread < FORMAT_MAX_IDS && block->sites[i].stack < FORMAT_MAX_IDS &&
+                block->sites[i].allocator < RECORD_MAX_ALLOCATORS);
+    for (size_t i = 0; i < n; i++) {
+        require(events[i].time_ns >= block->start_ns && events[i].time_ns <= block->end_ns);
+        require(events[i].site < block->site_count || events[i].kind != RECORD_MEMORY_ALLOCATE);
+        require(events[i].slot < 1u << 30);
+    }
+    return 0;
+}
+
 static const struct format_visitor visitor = {
+    .memory_events = on_memory_events,
+    .memory = on_memory,
+    .sizes = on_sizes,
+    .site = on_site,
     .events = on_events,
     .note = on_note,
     .mark = on_mark,

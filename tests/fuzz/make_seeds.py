@@ -93,6 +93,22 @@ SUMMARY = (24, numbers(0, 1, 1, 10, 100, 900, 6, 1, 2, 1, 0, 300, 4, 1, 2, 0, 10
 MARKS = (22, numbers(1, 0, 1, 150, 0) + numbers(1, 1, 2, 160, 500) + numbers(2, 2, 5, 170, 800), 3)
 COUNTERS = (21, numbers(1, 1, 140) + struct.pack("<d", 1.5) + numbers(1, 1, 180) + struct.pack("<d", float("inf")), 2)
 TIMELINE = [EVENTS, NOTES, SUMMARY, MARKS, COUNTERS]
+def site(head, thread, stack, *counts):
+    return varint(head) + zigzag(thread) + zigzag(stack) + numbers(*counts)
+
+
+MEMORY = (18, numbers(1, 1, 150, 700, 3, 900, 140, 2, 0, 6, 2, 140, 8, 12, 1, 5000)
+          + site(0 | 128, 1, 1, 2, 600, 2, 600) + site(8 | 32 | 64 | 128, 0, 1, 3, 15000, 2, 10000, 1, 5000, 1, 5000), 4)
+SAMPLED = (18, numbers(2, 6, 10**9, 0, 0, 2**63, 2**63, 0) + site(12 | 256, 2, 3, 2**63, 2**64 - 1)
+           + struct.pack("<ddd", 1.5, 0.0, 1e300), 1)
+STEPS = (22, b"".join(numbers(1, 0, 1, 100 + 10 * i, 0) for i in range(6)), 6)
+def stream(data):
+    return varint(len(data)) + data
+
+
+# two sites; one grows, pages shrink, a slot is used again, and a time stands at the third event
+MEMORY_EVENTS = (26, numbers(1, 100, 900, 2, 1, 1, 0, 1, 2, 8) + stream(numbers(2, 3, 2, 1, 0, 2)) + stream(numbers(65, 8193, 0, 4096, 9))
+                 + stream(zigzag(0) + zigzag(1) + zigzag(1) + zigzag(-1) + zigzag(-1) + zigzag(0)) + stream(numbers(3, 900)), 6)
 END = (9, b"", 0)
 WHOLE = [META, STRINGS, CODES, STACKS, PROCESSES, THREADS, SOURCES, SAMPLES, STATS, END]
 
@@ -116,6 +132,13 @@ def profiles():
     for metric in range(3, 6):
         choice = bytes([metric, metric % 2, 0, 0, 4 + metric, 0, 0, 0])
         put("profile", "calls-%d" % metric, header(choice + USUAL) + chunks(CALIBRATION, *WHOLE[:-2], CALLS, STATS, END))
+    for name, payload in (("memory", MEMORY), ("sampled", SAMPLED)):
+        put("reader", "only-18-" + name, header() + chunk(*payload[:1], 0, *payload[1:]))
+    put("reader", "only-26", header() + chunk(26, 0, *MEMORY_EVENTS[1:]))
+    for metric in range(6, 12):
+        choice = bytes([metric, metric % 4, 0, metric * 8 % 64, 0, 0, 0, 0])
+        put("profile", "memory-%d" % metric, header(choice + USUAL) + chunks(
+            *WHOLE[:-3], STEPS, COUNTERS, *[MEMORY] * (metric % 3 + 1), SAMPLED, STATS, END))
     put("reader", "timeline", header() + chunks(*WHOLE[:-2], *TIMELINE, STATS, END))
     for kind, payload, records in TIMELINE:
         put("reader", "only-%d" % kind, header() + chunk(kind, 0, payload, records))
@@ -131,6 +154,36 @@ def profiles():
 
 
 # --- the others ---
+
+
+def heaps():
+    """Words of memory rings: nine bytes each, see fuzz_heaps.c."""
+    second, turn, close, writing, jump = 1, 2, 4, 8, 16
+    at = 0x7F0000001000
+
+    def unit(what, word):
+        return struct.pack("<BQ", what, word & 2**64 - 1)
+
+    def block(kind, allocator, address, size, ticks=1, what=0):
+        return (unit(what, size >> 40 << 57 | address << 9 | allocator << 4 | kind)
+                + unit(what, ticks << 40 | size & 2**40 - 1))
+
+    def free(address, ticks=1, what=0):
+        return unit(what, ticks << 49 | address >> 3 << 4 | 2)
+
+    def push(code, offset):
+        return unit(0, (offset & 2**32 - 1) << 32 | code << 4 | 8)
+
+    code = struct.pack("<8I", 1, 5, 4, 0, 4, 4, 0, 0) + b"maina.py\x0a\x01\x0a\x01" + bytes(4)
+    define = unit(0, len(code) // 8 << 8 | 1 << 4 | 14) + b"".join(unit(0, w) for w in struct.unpack("<%dQ" % (len(code) // 8), code))
+    stacks = (define + push(1, 0) + push(0, 0) + push(2, 10) + block(1, 0, at, 64) + unit(0, 20 << 32 | 9) + block(1, 12, at + 64, 2**20)
+              + unit(0, 1 << 4 | 7) + block(1, 2, at + 128, 0) + unit(turn, 1000 << 4 | 6))
+    pages = (block(3, 8, 1 << 40, 0xA000) + block(4, 0, (1 << 40) + 0x4000, 0x2000) + block(3, 9, (1 << 40) + 0x5000, 0x1000)
+             + block(4, 0, 1 << 40, 0xA000, what=turn))
+    undone = block(1, 0, at, 100) + free(at) + unit(0, 1 << 8 | 2 << 4 | 14) + unit(0, 5) + unit(0, 5) + free(at) + unit(turn, 5)
+    handed = block(1, 0, at, 5, what=second) + free(at, 9) + unit(writing | turn, 0) + unit(second | close, 1)
+    for flags in range(8):
+        put("heaps", "all-%d" % flags, bytes([flags]) + stacks + pages + undone + handed + unit(jump | turn, 2**40))
 
 
 def elf():
@@ -225,9 +278,10 @@ def tomls():
 
 
 def main():
-    for fuzzer in ("reader", "profile", "elf", "maps", "lines", "debug_offsets", "zip", "pysource", "import_files", "import_json", "import_marshal", "toml"):
+    for fuzzer in ("reader", "profile", "elf", "maps", "lines", "debug_offsets", "zip", "heaps", "pysource", "import_files", "import_json", "import_marshal", "toml"):
         shutil.rmtree(os.path.join(CORPUS, fuzzer), ignore_errors=True)
     profiles()
+    heaps()
     elf()
     maps()
     lines()

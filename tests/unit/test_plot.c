@@ -67,7 +67,8 @@ static void make(struct made *m)
     }
     m->change = (struct stats_change){.at = 20, .before = 1, .after = 1.2, .p = 0.001};
     m->series = (struct view_plot_series){"python <app>.py", m->point, RUNS, &m->change, 1};
-    m->panel = (struct view_plot_panel){"elapsed_time_sec", &m->series, 1};
+    m->panel =
+        (struct view_plot_panel){.metric = "elapsed_time_sec", .series = &m->series, .count = 1};
     m->plot = (struct view_plot){.title = "python <app>.py",
                                  .facts = "30 runs",
                                  .panel = &m->panel,

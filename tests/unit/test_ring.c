@@ -70,7 +70,7 @@ static void rig_up(struct rig *r)
     session_export(&r->session);
     unsetenv("LD_PRELOAD");
     py.PyThread_get_thread_ident = ident;
-    assert_true(guest_enter());
+    assert_true(guest_enter(getenv(RING_VARIABLE)));
     atomic_store(&guest.on, true);
 }
 

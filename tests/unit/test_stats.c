@@ -6,6 +6,7 @@
 #include "stats/random.h"
 #include "stats/ranks.h"
 #include "stats/sample.h"
+#include "stats/slope.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -424,11 +425,60 @@ static void test_gate_directions(void **state ATTR_UNUSED)
     assert_int_equal(g.verdict, STATS_SAME);
 }
 
+/* --- slopes --- */
+
+static void test_slope(void **state ATTR_UNUSED)
+{
+    close_to(stats_student_point(1), 12.7062047, 1e-6);
+    close_to(stats_student_point(3), 3.18244631, 1e-6);
+    close_to(stats_student_point(30), 2.04227246, 1e-6);
+    close_to(stats_student_point(1e6), 1.95996635, 1e-5);
+    struct stats_points p = {0};
+    const double y[] = {2, 4, 5, 4, 5}; /* by hand: slope 0.6, sum of squared residuals 2.4 */
+    for (int i = 0; i < 5; i++)
+        stats_points_add(&p, i + 1, y[i]);
+    struct stats_slope s = stats_slope_of(&p);
+    close_to(s.slope, 0.6, 1e-12);
+    close_to(s.high - s.slope, 3.18244631 * sqrt(2.4 / 3 / 10), 1e-7);
+    struct stats_points runs = {.xx = p.xx}; /* the same in runs: 4 and 5 come twice */
+    stats_points_add_run(&runs, 1, 1, 2);
+    stats_points_add_run(&runs, 2, 2 + 4, 4);
+    stats_points_add_run(&runs, 2, 3 + 5, 5);
+    close_to(stats_slope_of(&runs).slope, s.slope, 1e-12);
+    close_to(stats_slope_of(&runs).low, s.low, 1e-9);
+    struct stats_points few = {0}, one_x = {0};
+    stats_points_add(&few, 0, 1);
+    stats_points_add(&few, 1, 2);
+    assert_true(isnan(stats_slope_of(&few).slope));
+    for (int i = 0; i < 5; i++)
+        stats_points_add(&one_x, 3, i);
+    assert_true(isnan(stats_slope_of(&one_x).low));
+}
+
+/* The interval holds the truth in 95 of 100 seeded cases. */
+static void test_slope_covers(void **state ATTR_UNUSED)
+{
+    enum { CASES = 8000, POINTS = 8 };
+    struct stats_random r;
+    stats_random_seed(&r, 7);
+    int held = 0;
+    for (int i = 0; i < CASES; i++) {
+        struct stats_points p = {0};
+        for (int x = 0; x < POINTS; x++)
+            stats_points_add(&p, x, 1000 * x + 300 * normal(&r));
+        struct stats_slope s = stats_slope_of(&p);
+        held += s.low <= 1000 && 1000 <= s.high;
+    }
+    close_to((double)held / CASES, 0.95, 0.01);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_middles),
         cmocka_unit_test(test_tails),
+        cmocka_unit_test(test_slope),
+        cmocka_unit_test(test_slope_covers),
         cmocka_unit_test(test_ratio),
         cmocka_unit_test(test_ranks_exact),
         cmocka_unit_test(test_ranks_meet),

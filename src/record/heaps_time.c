@@ -1,0 +1,157 @@
+/* A process's memory over time: points of its curves, and checkpoints. Both become rarer with the age of the process, and
+ * checkpoints with their size, so that the file stays small whatever the length of the run. */
+#include "record/heaps.h"
+
+#include "base/clock.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { MAX_SNAPSHOTS = 64 }; /* that wait to be carried: then none is taken */
+#define CHECKPOINT_NS (900 * NS_PER_MS)
+#define POINT_NS      (10 * NS_PER_MS)
+#define FILE_BYTES    (12 << 20) /* all checkpoints of a process */
+
+uint64_t heaps_ns(const struct heaps *h, const struct session_clock *clock, uint64_t tick)
+{
+    double ago = (double)(int64_t)(clock->tick - tick) * clock->ns_per_tick;
+    uint64_t now = clock->ns - h->origin_ns;
+    if (ago < 0 || ago > (double)now)
+        return ago < 0 ? now : 0;
+    return (uint64_t)((double)now - ago);
+}
+
+static uint64_t read_rss(uint32_t pid)
+{
+    char path[64], text[128];
+    unsigned long long size, resident;
+    snprintf(path, sizeof path, "/proc/%u/statm", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return 0;
+    text[n] = 0;
+    return sscanf(text, "%llu %llu", &size, &resident) == 2
+               ? resident * (uint64_t)sysconf(_SC_PAGESIZE)
+               : 0;
+}
+
+static uint64_t unscaled(const struct heap *h, uint64_t sum)
+{
+    return h->interval ? (sum + HEAP_SAMPLE_SCALE / 2) / HEAP_SAMPLE_SCALE : sum;
+}
+
+static void add_point(struct heaps *h, struct heaps_process *p, uint64_t now)
+{
+    uint64_t rss = read_rss(p->pid);
+    struct heaps_point *point = rss ? vec_push(&p->points) : NULL;
+    if (!point)
+        return;
+    *point = (struct heaps_point){
+        .time_ns = now - h->origin_ns,
+        .rss = rss,
+        .heap = unscaled(&p->heap, p->heap.live_bytes - p->heap.object_bytes),
+        .objects = unscaled(&p->heap, p->heap.object_bytes),
+    };
+    p->point_ns = now;
+}
+
+static size_t take_sizes(struct heap *heap, struct record_sizes *out)
+{
+    size_t n = 0;
+    for (uint32_t a = 0; a < RECORD_ALLOCATOR_COUNT; a++)
+        for (uint32_t b = 0; b < HEAP_BINS; b++) {
+            if (!heap->bins[a][b][0])
+                continue;
+            out[n++] = (struct record_sizes){a, b, unscaled(heap, heap->bins[a][b][0]),
+                                             unscaled(heap, heap->bins[a][b][1])};
+            heap->bins[a][b][0] = heap->bins[a][b][1] = 0;
+        }
+    return n;
+}
+
+static void take_change(struct heap_site *s, uint32_t number, struct heaps_change *ret)
+{
+    *ret = (struct heaps_change){
+        .site = number,
+        .sums = {.count = s->sums.count - s->taken.count,
+                 .bytes = s->sums.bytes - s->taken.bytes,
+                 .freed = s->sums.freed - s->taken.freed,
+                 .freed_bytes = s->sums.freed_bytes - s->taken.freed_bytes,
+                 .brief = s->sums.brief - s->taken.brief,
+                 .brief_bytes = s->sums.brief_bytes - s->taken.brief_bytes,
+                 .variance = s->sums.variance - s->taken.variance},
+        .peak_count = s->peak_count,
+        .peak_bytes = s->peak_bytes,
+        .live_variance = s->live_variance,
+        .peak_variance = s->peak_variance,
+    };
+    s->taken = s->sums;
+    s->peak_count_taken = s->peak_count;
+    s->peak_bytes_taken = s->peak_bytes;
+    s->changed = false;
+}
+
+void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, uint64_t now_ns)
+{
+    struct heap *heap = &p->heap;
+    bool last = flags & RECORD_MEMORY_LAST;
+    struct heaps_snapshot *s =
+        p->snapshots.len < MAX_SNAPSHOTS || last ? vec_push(&p->snapshots) : NULL;
+    if (!s)
+        return;
+    struct session_clock clock = session_clock_now(h->session);
+    size_t room = 0;
+    for (size_t i = 0; i < heap->sites.len; i++) {
+        struct heap_site *site = &heap->sites.data[i];
+        heap_settle(heap, site);
+        site->changed |= site->peak_bytes != site->peak_bytes_taken ||
+                         site->peak_count != site->peak_count_taken;
+        room += site->changed;
+    }
+    s->sizes = calloc((size_t)RECORD_ALLOCATOR_COUNT * HEAP_BINS, sizeof *s->sizes);
+    s->changes = calloc(room + 1, sizeof *s->changes);
+    if (!s->sizes || !s->changes) {
+        free(s->sizes);
+        free(s->changes);
+        p->snapshots.len--;
+        return;
+    }
+    s->head = (struct record_memory){
+        .flags = flags | (heap->interval ? RECORD_MEMORY_SAMPLED : 0),
+        .time_ns = now_ns,
+        .live_bytes = unscaled(heap, heap->live_bytes),
+        .live_count = unscaled(heap, heap->live_count),
+        .peak_bytes = unscaled(heap, heap->peak_bytes),
+        .peak_ns = heap->peak_tick ? heaps_ns(h, &clock, heap->peak_tick) : 0,
+    };
+    s->size_count = take_sizes(heap, s->sizes);
+    for (size_t i = 0; i < heap->sites.len; i++)
+        if (heap->sites.data[i].changed)
+            take_change(&heap->sites.data[i], (uint32_t)i, &s->changes[s->change_count++]);
+    enum { SITE_BYTES = 8 }; /* of one in the file, compressed, about */
+    p->checkpoint_ns = clock.ns;
+    p->checkpoint_bytes = s->change_count * SITE_BYTES + 64;
+    p->written_bytes += p->checkpoint_bytes;
+}
+
+void heaps_keep_time(struct heaps *h, struct heaps_process *p)
+{
+    enum { POINTS = 1000, CHECKPOINTS = 128, PART = 8 };
+    uint64_t now = clock_mono_ns(), age = now - p->start_ns;
+    if (now - p->point_ns >= max_u64(POINT_NS, age / POINTS))
+        add_point(h, p, now);
+    uint64_t left =
+        p->written_bytes < FILE_BYTES / 2
+            ? FILE_BYTES - p->written_bytes
+            : max_u64(FILE_BYTES / 16, FILE_BYTES - min_u64(FILE_BYTES, p->written_bytes));
+    double part = (double)p->checkpoint_bytes * PART / (double)left;
+    double wait = (double)age * (part > 1. / CHECKPOINTS ? part : 1. / CHECKPOINTS);
+    double least = min_u64(CHECKPOINT_NS, max_u64(age / 2, 50 * NS_PER_MS));
+    if ((double)(now - p->checkpoint_ns) >= (wait > least ? wait : least) &&
+        (p->heap.live_count || p->heap.sites.len))
+        heaps_snapshot(h, p, 0, now - h->origin_ns);
+}

@@ -1,0 +1,622 @@
+"""Bad days with `run --memory`: no memory left, kills, crashes in malloc, allocators that are not libc's, storms.
+
+After each: the program has printed and ended as it does without us, the report opens, and what was counted is right.
+"""
+import collections
+import glob
+import os
+import signal
+import subprocess
+import uuid
+
+import pytest
+
+import harness
+from harness import PYROMETER, Recording, pyrometer, wait_until
+
+pytest.importorskip("xxhash")
+pytest.importorskip("zstandard")
+import memory_oracle as oracle  # noqa: E402  (its decoder needs both)
+from memory_oracle import Memory, alive, check_program, check_sums, program, sizes_of  # noqa: E402
+
+MODES = ["heap", "objects"]
+
+
+def pytest_generate_tests(metafunc):
+    """What runs on every CPython takes the mode that watches most, and both only in the long tier."""
+    if metafunc.function.__name__ in ("test_crowd", "test_storm_of_signals"):
+        metafunc.parametrize("mode", MODES if metafunc.config.getoption("--tier") == "long" else ["objects"])
+
+
+def bare(command, **kwargs):
+    """stdout, stderr and the status as a shell tells it, without us."""
+    done = subprocess.run([str(a) for a in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          encoding="utf-8", errors="surrogateescape", timeout=harness.HANG, **kwargs)
+    return done.stdout, done.stderr, done.returncode if done.returncode >= 0 else 128 - done.returncode
+
+
+def same(command, path, mode, *options, plain=lambda text: text, **kwargs):
+    """The command with us, after it without: the same output and the same end. What differs in every run, `plain` takes out."""
+    out, err, status = bare(command, **kwargs)
+    done = pyrometer("run", "--quiet", "-o", path, "--memory=" + mode, *options, "--", *command, **kwargs)
+    assert (plain(done.stdout), plain(done.stderr), done.returncode) == (plain(out), plain(err), status)
+    recording = Recording(path, done)
+    recording.verify()
+    return recording
+
+
+def opens(recording):
+    """The report of it, for whatever there is in it."""
+    report = recording.report("--metric", "peak", "--by", "line")
+    assert report["total"] == sum(r["self"] for r in report["rows"]) > 0
+    memory = Memory(recording.path)
+    check_sums(memory)
+    return memory
+
+
+def line_of(text, mark):
+    """The number of the line of a program that has this in it."""
+    return [n for n, line in enumerate(text.splitlines(), 1) if mark in line][0]
+
+
+def script(folder, text):
+    path = folder / "bad.py"
+    path.write_text(text)
+    return str(path)
+
+
+def of_line(memory, text, mark, allocator="malloc", **kwargs):
+    return memory.of_line("/bad.py", line_of(text, mark), **kwargs)[allocator]
+
+
+# --- no memory left ---
+
+
+EXHAUSTED = """
+import resource, sys
+from truth import malloc
+pages = int(open("/proc/self/statm").read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + (256 << 20),) * 2)
+for name, action in (("bytearray", lambda: bytearray(1 << 30)), ("list", lambda: [0] * (1 << 28)), ("text", lambda: "x" * (1 << 30))):
+    try:
+        action()
+    except MemoryError:
+        print(name, "MemoryError")
+held = []
+while True:
+    p = malloc(8 << 20)  # here
+    if p is None:
+        break
+    held.append(p)
+print("full", 10 <= len(held) <= 32)
+try:
+    held = [bytes(1 << 20) for _ in range(1000)]
+except MemoryError:
+    print("MemoryError again")
+raise SystemExit(5)
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.long
+def test_out_of_memory(python, mode, truth_env, tmp_path):
+    """A limit on the address space, reached: MemoryError as without us, and nothing is counted that was not given."""
+    recording = same([python.path, script(tmp_path, EXHAUSTED)], tmp_path / "x.pyro", mode, env=truth_env)
+    assert recording.done.stdout.splitlines() == ["bytearray MemoryError", "list MemoryError", "text MemoryError", "full True",
+                                                  "MemoryError again"]
+    assert recording.done.returncode == 5
+    sums = of_line(opens(recording), EXHAUSTED, "# here")
+    assert sums["bytes"] == sums["count"] * (8 << 20) and 10 <= sums["count"] <= 32
+
+
+@pytest.mark.parametrize("room", [8, 64], ids="{}MB".format)
+def test_no_room_for_us(default_python, room, truth_env, tmp_path):
+    """A limit so tight that there is room for the program, but none for rings: the program must not be the one that lacks it."""
+    text = "import threading\nx = [bytes(100) for _ in range(1000)]\nprint(len(x), open('/proc/self/status').read().split('VmPeak:')[1].split()[0])\n"
+    path = script(tmp_path, text)
+    needs = int(bare([default_python.path, path], env=truth_env)[0].split()[1]) + room * 1024
+    command = ["sh", "-c", "ulimit -v %d; exec '%s' '%s'" % (needs, default_python.path, path)]
+    same(command, tmp_path / "x.pyro", "objects", env=truth_env, plain=lambda text: text.split()[:1])
+
+
+KILLED = """
+import os, sys
+from truth import malloc, free, brief
+def fill():
+    return [malloc(1 << 20) for _ in range(50)]  # here
+held = fill()
+brief(1000, 300)  # there
+print("now", flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.long
+def test_killed(python, mode, truth_env, tmp_path):
+    """SIGKILL in the midst of it: what was told before is in the file, to the byte."""
+    recording = same([python.path, script(tmp_path, KILLED)], tmp_path / "x.pyro", mode, env=truth_env)
+    assert recording.done.returncode == 128 + 9
+    memory = opens(recording)
+    assert of_line(memory, KILLED, "# here")["bytes"] == 50 << 20
+    assert of_line(memory, KILLED, "# here")["peak_bytes"] == 50 << 20
+    assert (of_line(memory, KILLED, "# there")["count"], alive(of_line(memory, KILLED, "# there"))) == (1000, (0, 0))
+
+
+@pytest.fixture
+def cgroup():
+    """A memory control group of 64 MB, for whoever writes his pid into it: the path of its cgroup.procs."""
+    name = "pyrometer-test-" + uuid.uuid4().hex[:8]
+    for base, limit, swap in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
+                              ("/sys/fs/cgroup", "memory.max", "memory.swap.max")):
+        folder = os.path.join(base, name)
+        try:
+            os.mkdir(folder)
+            with open(os.path.join(folder, limit), "w") as f:
+                f.write(str(64 << 20))
+        except OSError:
+            if os.path.isdir(folder):
+                os.rmdir(folder)
+            continue
+        try:
+            with open(os.path.join(folder, swap), "w") as f:
+                f.write(str(64 << 20) if "memsw" in swap else "0")
+        except OSError:
+            pass
+        yield os.path.join(folder, "cgroup.procs")
+
+        def gone():
+            try:
+                os.rmdir(folder)
+                return True
+            except OSError:
+                return False
+        wait_until(gone, "the end of the control group")
+        return
+    pytest.skip("no control groups can be made here")
+
+
+GREEDY = """
+import ctypes, sys
+from truth import malloc
+print("begins", flush=True)
+while True:
+    p = malloc(1 << 20)  # here
+    ctypes.memset(p, 1, 1 << 20)
+"""
+
+
+@pytest.mark.long
+def test_killed_by_the_kernel(default_python, truth_env, cgroup, tmp_path):
+    """The OOM killer of a control group: what it had when it died is told."""
+    command = ["sh", "-c", "echo $$ >%s; exec %s %s" % (cgroup, default_python.path, script(tmp_path, GREEDY))]
+    recording = same(command, tmp_path / "x.pyro", "heap", env=truth_env)
+    assert recording.done.returncode == 128 + 9
+    sums = of_line(opens(recording), GREEDY, "# here")
+    assert (20 << 20) <= sums["bytes"] <= (80 << 20) and sums["peak_bytes"] == sums["bytes"]
+
+
+# --- crashes in malloc ---
+
+
+CRASHES = {
+    "double_free": ("p = malloc(100)\nfree(p)\nfree(p)\n", signal.SIGABRT),
+    "wild_pointer": ("p = malloc(5000)\nfree(p + 8)\n", signal.SIGABRT),
+    "no_pointer": ("free(0x1000)\n", signal.SIGSEGV),
+    "smashed_header": ("p = malloc(2000)\nctypes.memset(p - 8, 0x41, 8)\nfree(p)\n", signal.SIGABRT),
+    "smashed_realloc": ("p = malloc(5000)\nctypes.memset(p - 8, 0x41, 8)\nrealloc(p, 9000)\n", signal.SIGABRT),
+    "abort": ("os.abort()\n", signal.SIGABRT),
+    "fatal": ("ctypes.string_at(0)\n", signal.SIGSEGV),
+}
+
+
+@pytest.mark.parametrize("crash", sorted(CRASHES))
+def test_crash(default_python, crash, truth_env, tmp_path):
+    """The same signal, and glibc's own words; what came before is in the report."""
+    body, number = CRASHES[crash]
+    text = ("import ctypes, os\nfrom truth import brief, free, malloc, realloc\nkept = malloc(12345)  # kept\nbrief(100, 64)  # brief\n"
+            "print('now', flush=True)\n" + body + "print('never')\n")
+    recording = same([default_python.path, script(tmp_path, text)], tmp_path / "x.pyro", "heap", env=truth_env)
+    assert recording.done.returncode == 128 + number and recording.done.stdout == "now\n"
+    memory = opens(recording)
+    assert alive(of_line(memory, text, "# kept")) == (1, 12345)
+    assert of_line(memory, text, "# brief")["count"] == 100
+
+
+ENDS = """
+import os, threading
+from truth import brief, malloc
+def end():
+    print("now", flush=True)
+    os._exit(7)
+def churn():
+    while True:
+        brief(1000, 100)  # churn
+kept = malloc(54321)  # kept
+for _ in range(3):
+    threading.Thread(target=churn, daemon=True).start()
+brief(100000, 32)  # brief
+threading.Thread(target=end).start()
+churn()
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.long
+def test_ends_inside_an_allocation(python, mode, truth_env, tmp_path):
+    """os._exit() by one thread while four others are in malloc."""
+    recording = same([python.path, script(tmp_path, ENDS)], tmp_path / "x.pyro", mode, env=truth_env)
+    assert recording.done.returncode == 7
+    memory = opens(recording)
+    assert alive(of_line(memory, ENDS, "# kept")) == (1, 54321)
+    assert of_line(memory, ENDS, "# brief")["count"] == 100000
+    churn = of_line(memory, ENDS, "# churn")
+    assert churn["count"] - churn["freed"] <= 4 and churn["bytes"] == 100 * churn["count"]
+
+
+# --- other allocators ---
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.long
+def test_allocators_replaced_at_run_time(python, mode, truth_env, tmp_path):
+    """PyMem_SetAllocator, by the program: above what is there, and taken away again. Nothing is counted twice or not at all."""
+    text = ("import truthmodule, pymem, truth, os\nkept = truth.reserve()\ntruthmodule.replace(0)\npymem.main()\ntruthmodule.restore(0)\n"
+            "x = [bytes(n) for n in range(1000)]\ndel x\nprint('well', flush=True)\nos._exit(0)\n")
+    recording = same([python.path, script(tmp_path, text)], tmp_path / "x.pyro", mode, env=truth_env)
+    check_program(opens(recording), program("pymem"), mode)
+
+
+@pytest.mark.parametrize("mode", ["objects"])
+def test_own_malloc_loaded_late(default_python, mode, truth_env, tmp_path):
+    """A library with a malloc of its own, loaded at run time: its blocks are not ours to count, and it does not notice us."""
+    text = ("import ctypes, os\nown = ctypes.CDLL(os.environ['TRUTH_OWN'], mode=os.RTLD_NOW | getattr(os, 'RTLD_DEEPBIND', 8))\n"
+            "own.own_block.restype = ctypes.c_void_p\nown.own_calls.restype = ctypes.c_size_t\n"
+            "before = own.own_calls()\nfor n in range(100):\n    assert own.own_block(n)\nprint(own.own_calls() - before)\n")
+    recording = same([default_python.path, script(tmp_path, text)], tmp_path / "x.pyro", mode, env=truth_env)
+    assert recording.done.stdout == "100\n"
+    opens(recording)
+
+
+PLAIN_PROGRAMS = ["generators", "threads", "polymorphic", "exceptions", "recursion", "pymem"]
+
+
+def find_library(name):
+    found = sorted(glob.glob("/usr/lib/*/%s.so.*" % name) + glob.glob("/usr/lib*/%s.so.*" % name))
+    return found[0] if found else pytest.skip("no %s: apt-get install libjemalloc2 libtcmalloc-minimal4" % name)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["libjemalloc", "libtcmalloc_minimal", "own_malloc"])
+def test_preloaded_allocator(default_python, name, mode, truth_env, tmp_path):
+    """Somebody else's malloc, preloaded: it is used as without us, and what it takes from the system inside is not counted too."""
+    if "PYROMETER_SANITIZED" in os.environ:
+        pytest.skip("a sanitized recorder will have nobody preloaded before its own runtime")
+    library = truth_env["TRUTH_OWN"] if name == "own_malloc" else find_library(name)
+    truth_env = dict(truth_env, LD_PRELOAD=library)
+    text = ("import all_but_the_end\nimport re\nprint(sorted(set(re.findall('(?:jemalloc|tcmalloc|own_malloc)', open('/proc/self/maps').read()))),"
+            " flush=True)\nimport os\nos._exit(0)\n")
+    (tmp_path / "all_but_the_end.py").write_text(
+        "import truth, %s\nkept = truth.reserve()\n%s\n" % (", ".join(PLAIN_PROGRAMS), "\n".join(p + ".main()" for p in PLAIN_PROGRAMS)))
+    recording = same([default_python.path, script(tmp_path, text)], tmp_path / "x.pyro", mode, env=truth_env)
+    assert name.replace("lib", "").replace("_minimal", "") in recording.done.stdout
+    memory = opens(recording)
+    for one in PLAIN_PROGRAMS:
+        if one != "pymem" or mode == "objects":
+            check_program(memory, program(one), mode)
+
+
+def kinds_of(python):
+    kinds = ["malloc", "malloc_debug", "debug", "pymalloc", "pymalloc_debug"]
+    return kinds + ["mimalloc", "mimalloc_debug"] if python.version >= (3, 13) else kinds
+
+
+@pytest.mark.long
+def test_pythonmalloc(python, truth_env, tmp_path):
+    """PYTHONMALLOC of every kind: what Python asks its domains for is the same, whoever gives it."""
+    names = ["pymem", "pyobjects", "generators", "threads"]
+    tried = 0
+    for kind in kinds_of(python):
+        env = dict(truth_env, PYTHONMALLOC=kind)
+        if bare([python.path, "-c", ""], env=env)[2]:
+            assert "mimalloc" in kind  # a build may come without it
+            continue
+        memory = opens(same([python.path, program("all"), *names], tmp_path / (kind + ".pyro"), "objects", env=env))
+        for one in names:
+            check_program(memory, program(one), "objects", **sizes_of(python))
+        if kind in ("malloc", "debug"):
+            opens(same([python.path, program("all"), "blocks", "polymorphic"], tmp_path / (kind + "-heap.pyro"), "heap", env=env))
+        tried += 1
+    assert tried >= 5
+
+
+# --- children ---
+
+
+CHILD = """
+import ctypes, os, sys
+library = ctypes.CDLL(sys.argv[1])
+library.truth_malloc.restype = ctypes.c_void_p
+library.truth_malloc.argtypes = [ctypes.c_size_t]
+kept = library.truth_malloc(int(sys.argv[2]))  # here
+sys.stdout.write(sys.argv[2] + "\\n")
+sys.stdout.flush()
+os._exit(0)
+"""
+FAMILY = """
+import multiprocessing, os, subprocess, sys
+child, library = sys.argv[1:]
+def command(n):
+    return [sys.executable, child, library, str(n)]
+def waited(pid):
+    assert os.waitpid(pid, 0)[1] == 0
+def in_fork(n):
+    pid = os.fork()
+    if not pid:
+        os.execve(sys.executable, command(n), {})
+    waited(pid)
+if __name__ == "__main__":
+    subprocess.run(command(100001), check=True)
+    subprocess.run(command(100002), check=True, env={})
+    subprocess.run(" ".join(command(100003)), check=True, shell=True, env={})
+    subprocess.run(["/usr/bin/env", "-i", *command(100004)], check=True)
+    assert os.spawnve(os.P_WAIT, sys.executable, command(100005), {}) == 0
+    waited(os.posix_spawn(sys.executable, command(100006), {}))
+    in_fork(100007)
+    assert os.system("exec env -i " + " ".join(command(100008))) == 0
+    subprocess.Popen(command(100009), env={"LD_PRELOAD": ""}, start_new_session=True, close_fds=True).wait()
+    process = multiprocessing.get_context("fork").Process(target=in_fork, args=(100010,))
+    process.start()
+    process.join()
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.long
+def test_children(python, mode, truth_env, tmp_path):
+    """However a child is made, and with whatever environment: its allocation is in the report, in a process of its own."""
+    (tmp_path / "bad.py").write_text(CHILD)
+    (tmp_path / "family.py").write_text(FAMILY)
+    command = [python.path, tmp_path / "family.py", tmp_path / "bad.py", truth_env["TRUTH_LIBRARY"]]
+    recording = same(command, tmp_path / "x.pyro", mode, env=truth_env)
+    memory = opens(recording)
+    found = collections.Counter()
+    for process in memory.last:
+        sums = of_line(memory, CHILD, "# here", pid=memory.pid(process))
+        if sums["count"]:
+            assert alive(sums) == (sums["count"], sums["bytes"])
+            found[sums["bytes"], sums["count"]] += 1
+    assert found == {(n, 1): 1 for n in range(100001, 100011)}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.long
+def test_a_hundred_children(python, mode, truth_env, tmp_path):
+    recording = same([python.path, program("forks")], tmp_path / "x.pyro", mode, env=truth_env, plain=lambda text: len(text.split()))
+    memory = opens(recording)
+    check_program(memory, program("forks"), mode, COUNT=100)
+    pids = [int(pid) for pid in recording.done.stdout.split()]
+    assert {memory.pid(p) for p in memory.last} == set(pids)
+    for n, pid in enumerate(pids[1:]):
+        sums = memory.of_function("child", pid=pid)
+        assert (sums["bytes"], *alive(sums)) == (1010 + 2 * n, 1, 10 + n)
+
+
+FORKS_AMONG_THREADS = """
+import os, threading
+from truth import churn, churn_end, malloc
+def work(seed):
+    churn(20000, seed)  # churn
+threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
+for t in threads:
+    t.start()
+for n in range(20):
+    pid = os.fork()
+    if not pid:
+        kept = malloc(1000 + n)  # child
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+for t in threads:
+    t.join()
+churn_end()
+print("well", flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.long
+def test_forks_while_threads_allocate(python, mode, truth_env, tmp_path):
+    recording = same([python.path, "-W", "ignore", script(tmp_path, FORKS_AMONG_THREADS)], tmp_path / "x.pyro", mode, env=truth_env)
+    memory = opens(recording)
+    child = of_line(memory, FORKS_AMONG_THREADS, "# child")
+    assert (child["count"], child["bytes"]) == (20, sum(range(1000, 1020)))
+    parent = next(memory.pid(p) for p in memory.last if of_line(memory, FORKS_AMONG_THREADS, "# churn", pid=memory.pid(p))["count"])
+    churn = of_line(memory, FORKS_AMONG_THREADS, "# churn", pid=parent)
+    assert churn["count"] == 60000 and alive(churn) == (0, 0)
+
+
+# --- not Python ---
+
+
+STATIC = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    void *volatile block = malloc(1000);
+    free(block);
+    puts("static");
+    return 3;
+}
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("what", ["ls", "sh", "static", "missing"])
+def test_not_python(what, mode, tmp_path):
+    """Programs that are no Python run untouched."""
+    (tmp_path / "folder" / "empty").mkdir(parents=True)
+    command = {"ls": ["ls", "-lR", str(tmp_path / "folder")], "sh": ["sh", "-c", "echo x; exit 4"], "missing": [str(tmp_path / "none")]}.get(what)
+    if what == "static":
+        source, command = tmp_path / "static.c", [str(tmp_path / "static")]
+        source.write_text(STATIC)
+        if subprocess.run(["cc", "-static", source, "-o", command[0]], stderr=subprocess.DEVNULL).returncode:
+            pytest.skip("no static libc")
+    if what == "missing":
+        assert pyrometer("run", "--quiet", "-o", tmp_path / "x.pyro", "--memory=" + mode, "--", *command).returncode == 127
+        return
+    same(command, tmp_path / "x.pyro", mode)
+
+
+# --- the recorder dies, or does not listen ---
+
+
+LONELY = """
+import os, sys, threading
+from truth import brief, churn, churn_end, free, malloc
+def work(seed):
+    while not os.path.exists(sys.argv[1]):
+        churn(1000, seed)
+        free(malloc(100000))
+        x = [bytes(n) for n in range(600)]
+threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+for t in threads:
+    t.start()
+print("ready", flush=True)
+for t in threads:
+    t.join()
+churn_end()
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.long
+def test_recorder_killed(python, mode, truth_env, tmp_path):
+    """The program goes on, unharmed; what was written can be read."""
+    stop, path = tmp_path / "stop", tmp_path / "x.pyro"
+    process = subprocess.Popen([PYROMETER, "run", "--quiet", "--memory=" + mode, "-o", str(path), "--", python.path,
+                                script(tmp_path, LONELY), str(stop)], env=truth_env, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                               encoding="utf-8")
+    assert process.stdout.readline() == "ready\n"
+    wait_until(lambda: os.path.getsize(path) > 0, "a part of the recording")
+    process.kill()
+    process.wait()
+    stop.touch()
+    assert process.stdout.read() == "done\n"
+    pyrometer("verify", "--repair", "--force", "-o", tmp_path / "good.pyro", path)
+    pyrometer("report", tmp_path / "good.pyro", "--metric", "allocated")
+
+
+@pytest.mark.long
+def test_recorder_stopped(default_python, truth_env, tmp_path):
+    """A recorder that does not listen is waited for, up to a bound: then it is told how much is missing."""
+    text = ("import os, signal\nfrom truth import brief, malloc\nrecorder = int(os.environ['PYROMETER_ACTIVE'])\n"
+            "os.kill(recorder, signal.SIGSTOP)\nbrief(3000000, 50)  # brief\nos.kill(recorder, signal.SIGCONT)\nkept = malloc(99999)  # kept\n"
+            "print('well', flush=True)\nos._exit(0)\n")
+    recording = oracle.record_memory([default_python.path, script(tmp_path, text)], tmp_path / "x.pyro", "heap", env=truth_env)
+    assert recording.stdout == "well\n"
+    memory = Memory(recording.path)
+    counted = of_line(memory, text, "# brief")["count"]
+    stats = recording.stats()
+    assert counted == 3000000 or stats["events_lost"] > 0, stats
+    check_sums(memory)
+
+
+# --- many threads, many signals ---
+
+
+CROWD = """
+import os, threading
+from truth import array, churn, churn_end, empty, fill, free, malloc
+def work(n, ready):
+    ready.wait()
+    blocks = array(100)
+    fill(blocks, 100, 1000 + n)  # fill
+    churn(1000, n)  # churn
+    empty(blocks, 90)
+    for _ in range(50):
+        free(malloc(n + 1))  # single
+ready = threading.Barrier(64)
+threads = [threading.Thread(target=work, args=(n, ready)) for n in range(64)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+churn_end()
+def short(n):
+    return malloc(n)  # short
+for n in range(300):
+    t = threading.Thread(target=short, args=(n,))
+    t.start()
+    t.join()
+print("well", flush=True)
+os._exit(0)
+"""
+
+
+def test_crowd(python, mode, truth_env, tmp_path):
+    """64 threads at once, and 300 one after the other: all is counted, each block with its own."""
+    memory = opens(same([python.path, script(tmp_path, CROWD)], tmp_path / "x.pyro", mode, env=truth_env))
+    fill = of_line(memory, CROWD, "# fill")
+    assert (fill["count"], fill["bytes"]) == (6400, sum(100 * (1000 + n) for n in range(64)))
+    assert alive(fill) == (640, sum(10 * (1000 + n) for n in range(64)))
+    churn = of_line(memory, CROWD, "# churn")
+    assert (churn["count"], alive(churn)) == (64000, (0, 0))
+    single = of_line(memory, CROWD, "# single")
+    assert (single["count"], single["bytes"], alive(single)) == (3200, 50 * sum(range(1, 65)), (0, 0))
+    short = of_line(memory, CROWD, "# short")
+    assert (short["count"], *alive(short)) == (300, 300, sum(range(300)))
+
+
+STORM = """
+import os, signal, sys
+from truth import free, malloc, signals_seen, storm
+made = storm(200000, 5000)  # storm
+assert signals_seen() > 0
+handled = []  # a sum could be taken by one handler in the midst of another
+def handler(number, frame):
+    handled.append(number)
+    free(malloc(777))  # handler
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)
+blocks = 0
+while len(handled) < 200:
+    free(malloc(64))  # loop
+    x = [bytes(n) for n in range(10)]
+    blocks += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+print(made, len(handled), blocks, flush=True)
+os._exit(0)
+"""
+
+
+def test_storm_of_signals(python, mode, truth_env, tmp_path):
+    """Signals in the midst of malloc, whose handler maps pages; then handlers in Python that allocate."""
+    recording = oracle.record_memory([python.path, script(tmp_path, STORM)], tmp_path / "x.pyro", mode, env=truth_env)
+    made, handled, blocks = (int(n) for n in recording.stdout.split())
+    memory = opens(recording)
+    storm = of_line(memory, STORM, "# storm")
+    assert (storm["count"], storm["bytes"], alive(storm)) == (made, 48 * made, (0, 0))
+    assert alive(of_line(memory, STORM, "# storm", "mmap")) == (0, 0)
+    handler, loop = of_line(memory, STORM, "# handler"), of_line(memory, STORM, "# loop")
+    assert (handler["count"], handler["bytes"], alive(handler)) == (handled, 777 * handled, (0, 0))
+    assert (loop["count"], loop["bytes"], alive(loop)) == (blocks, 64 * blocks, (0, 0))
+
+
+# --- together with the other instruments ---
+
+
+@pytest.mark.parametrize("others", ["--calls", "--lines", "--trace"])
+@pytest.mark.long
+def test_with_other_instruments(python, others, truth_env, tmp_path):
+    """What other guests of the program allocate is not the program's, and does not change what its lines are charged with. (Objects that
+    CPython itself makes to tell those guests of something are: so what the domains are asked for is not looked at here.)"""
+    names = ["generators", "polymorphic", "exceptions", "reallocs", "blocks"]
+    for mode in MODES:
+        recording = same([python.path, program("all"), *names], tmp_path / (mode + ".pyro"), mode, others, env=truth_env)
+        memory = Memory(recording.path)
+        for one in names:
+            check_program(memory, program(one), mode)

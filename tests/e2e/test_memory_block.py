@@ -1,0 +1,102 @@
+"""`with pyrometer.memory() as m:` in a program of its own: what the block allocated, held and had at most, on every CPython."""
+import json
+import os
+import subprocess
+
+from harness import PYROMETER, ROOT, default_python, pyrometer
+
+HEAD = """
+import json, os, sys, threading
+sys.path.insert(0, %r)
+import pyrometer
+""" % os.path.join(ROOT, "python")
+
+
+def run(python, text, *before, status=0):
+    env = dict(os.environ, PYROMETER_BINARY=PYROMETER)
+    done = subprocess.run([*before, python.path, "-c", HEAD + text], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          universal_newlines=True, env=env)
+    assert done.returncode == status, done.stderr
+    return done
+
+
+BLOCK = """
+results = []
+for turn in range(3):
+    with pyrometer.memory() as m:
+        large = [bytes(100000) for i in range(50)]
+        kept = [bytes(1000) for i in range(100)]
+        del large
+    results.append([m.peak, m.net, m.allocated, m.count, [[r.name, r.line, r.self] for r in m.top],
+                    [[r.name, r.line, r.self] for r in m.top_at_peak]])
+    del kept
+print(json.dumps(results))
+"""
+LARGE, KEPT = 50 * 100033, 100 * 1033  # a bytes object has 33 more
+
+
+def test_a_block(python):
+    for peak, net, allocated, count, top, top_at_peak in json.loads(run(python, BLOCK).stdout):
+        # beside the bytes there are the two lists, which grow, and what the interpreter needs for the block
+        assert KEPT <= net <= KEPT + 4000 and LARGE + KEPT <= peak <= LARGE + KEPT + 8000
+        assert peak <= allocated <= peak + 20000 and count >= 152
+        assert abs(top[0][2] - KEPT) < 3000 and abs(top_at_peak[0][2] - LARGE) < 3000
+        assert top[0][1] == top_at_peak[0][1] + 1, "the line after"
+
+
+def test_threads_count_too(python):
+    text = """
+def work():
+    kept.append(bytes(50000))
+kept = []
+with pyrometer.memory() as m:
+    threads = [threading.Thread(target=work) for i in range(4)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+print(json.dumps([m.net, [[r.name, r.self] for r in m.top]]))
+"""
+    net, top = json.loads(run(python, text).stdout)
+    assert top[0][0] == "work" and 4 * 50033 <= top[0][1] <= 4 * 50033 + 500 and net >= top[0][1]  # the list grows, too
+
+
+def test_after_it_python_has_its_own_allocators_again(python):
+    text = """
+import ctypes
+class Allocator(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("ctx", "malloc", "calloc", "realloc", "free")]
+def all_of_them():
+    found = []
+    for domain in range(3):
+        a = Allocator()
+        ctypes.pythonapi.PyMem_GetAllocator(domain, ctypes.byref(a))
+        found.append([getattr(a, f[0]) for f in Allocator._fields_])
+    return found
+before = all_of_them()
+with pyrometer.memory() as m:
+    x = [bytes(1000) for i in range(10)]
+    inside = all_of_them()
+print(before == all_of_them(), before == inside)
+"""
+    assert run(python, text).stdout.split() == ["True", "False"]
+
+
+def test_an_exception_passes(python):
+    done = run(python, "with pyrometer.memory() as m:\n    x = bytes(5000)\n    raise KeyError('mine')\n", status=1)
+    assert "KeyError: 'mine'" in done.stderr and "memory.py" not in done.stderr
+
+
+def test_the_recording_can_be_kept(tmp_path):
+    path = tmp_path / "kept.pyro"
+    run(default_python(), "with pyrometer.memory(keep=%r, limit=1) as m:\n    x = bytes(5000)\nassert len(m.top) == 1\n" % str(path))
+    report = json.loads(pyrometer("report", path, "--metric", "peak", "--json", check=0).stdout)
+    assert report["metric"] == "peak" and report["total"] >= 5033
+
+
+def test_refusals(tmp_path):
+    python = default_python()
+    recorded = run(python, "with pyrometer.memory() as m: pass", PYROMETER, "run", "--memory", "--quiet", "-o", str(tmp_path / "x.pyro"),
+                   "--", status=1)
+    assert "recorded from inside already" in recorded.stderr
+    nested = run(python, "with pyrometer.memory() as m:\n  with pyrometer.memory() as n: pass", status=1)
+    assert "another block is being watched" in nested.stderr
+    assert "pyrometer.memory()" in pyrometer("attach", "--memory", str(os.getpid()), check=2).stderr

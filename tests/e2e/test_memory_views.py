@@ -1,0 +1,386 @@
+"""What the views say of memory, on recordings whose numbers were worked out on paper, and on a real one.
+
+The recordings are made of texts by tests/tools/make_recording.c."""
+import csv
+import io
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+import harness
+import tmux
+from harness import pyrometer, record
+
+MAKER = os.path.join(os.path.dirname(harness.PYROMETER), "tests", "make_recording")
+SECOND = 10**9
+
+APP = """import json
+
+def grow(keep):
+    keep.append(bytearray(1000))
+    tmp = bytearray(50)
+    return tmp
+
+def main():
+    keep = []
+    for i in range(8):
+        grow(keep)
+    return keep
+
+main()
+"""
+
+
+def make(path, text):
+    if not os.access(MAKER, os.X_OK):
+        pytest.skip("no make_recording beside the binary")
+    subprocess.run([MAKER, str(path)], input=text, encoding="utf-8", check=True)
+    return str(path)
+
+
+def ask(*args):
+    return json.loads(pyrometer(*args, "--json", check=0).stdout)
+
+
+def table(*args):
+    return list(csv.DictReader(io.StringIO(pyrometer(*args, "--csv", check=0).stdout)))
+
+
+def iterating(folder, flags=0, worker=True):
+    """Eight iterations that keep 1000 bytes each and waste 50; imports keep 3000, the interpreter 2000. The peak is in
+    the last one. A second process has 64 bytes."""
+    app = folder / "app.py"
+    app.write_text(APP, encoding="utf-8")
+    lines = ["meta command app.py", "meta instruments memory", "process 1 100 python", "process 2 200 worker",
+             "thread 1 1 100 MainThread", "thread 2 2 200 Worker",
+             "code <module> %s 1" % app, "code main %s 8" % app, "code grow %s 3" % app,
+             "code get_code /lib/python3.8/importlib/_bootstrap_external.py 900",
+             "stack 0 1 14", "stack 1 2 11", "stack 2 3 4", "stack 2 3 5", "stack 0 1 1", "stack 5 4 950",
+             "counter 1 memory.rss %d 10000" % (SECOND // 2), "counter 1 memory.rss %d 30000" % (4 * SECOND),
+             "checkpoint 1 %d %d 5000 3 5000 %d" % (flags, SECOND // 2, SECOND // 3),
+             "sizes 0 10 3 5000",
+             "site 1 6 0 2 3000 0 0 0 0 2 3000 0 0 40000", "site 1 0 0 1 2000 0 0 0 0 1 2000 0 0 0"]
+    for i in range(1, 9):
+        lines += ["mark 1 step %d 0" % (i * SECOND),
+                  "checkpoint 1 %d %d %d %d %d %d" % (flags | 1, i * SECOND, 5000 + 1000 * i, 3 + i, 5050 + 1000 * i,
+                                                      i * SECOND - 5),
+                  "sizes 0 9 1 1000", "sizes 0 5 1 50",
+                  "site 1 3 0 1 1000 0 0 0 0 %d %d 0 0 10000" % (i, 1000 * i), "site 1 4 0 1 50 1 50 1 50 1 50 0 0 0"]
+    if worker:
+        lines += ["checkpoint 2 %d %d 64 1 64 %d" % (flags | 2, 2 * SECOND, SECOND), "sizes 8 6 1 64",
+                  "site 2 1 8 1 64 0 0 0 0 1 64 0 0 0"]
+    lines += ["checkpoint 1 %d %d 13000 11 13050 %d" % (flags | 2, 9 * SECOND, 8 * SECOND - 5)]
+    return make(folder / "x.pyro", "\n".join(lines) + "\n")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return iterating(tmp_path_factory.mktemp("memory"))
+
+
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory):
+    return iterating(tmp_path_factory.mktemp("sampled"), flags=4)
+
+
+def known(contract, value):
+    """Every key, at any depth, is in the contract."""
+    if isinstance(value, list):
+        for item in value:
+            known(contract, item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            assert "`%s`" % key in contract, "docs/json.md does not know %s" % key
+            known(contract, item)
+
+
+@pytest.mark.parametrize("part", ["summary", "leaks", "temporary", "stats", "lines", "plot"])
+def test_contract(run, sampled, part):
+    contract = pathlib.Path(harness.ROOT, "docs", "json.md").read_text(encoding="utf-8")
+    for path in (run, sampled):
+        said = ask("memory", part, path)
+        assert said["run"]["path"] == path
+        known(contract, said)
+
+
+def test_peak_is_the_default_metric(run):
+    report = ask("report", run)
+    assert (report["metric"], report["unit"], report["total"]) == ("peak", "bytes", 13050 + 64)
+    assert report["memory"] == {"sampled": False, "error": 0, "processes": 2, "moment": None, "unfinished": False}
+    assert sum(r["self"] for r in report["rows"]) == report["total"]
+    text = pyrometer("report", run, check=0).stdout
+    assert "peak 12.8 KiB in 13 blocks; each of 2 processes at its own peak" in text
+    assert "±" not in text
+
+
+@pytest.mark.parametrize("metric, total, blocks", [
+    ("peak", 13114, 13), ("leaked", 13064, 12), ("allocated", 13464, 20), ("count", 20, 20), ("temporary", 400, 8)])
+def test_every_view_agrees(run, tmp_path, metric, total, blocks):
+    assert ask("report", run, "--metric", metric)["total"] == total
+    assert ask("report", run, "--metric", metric)["samples"] == blocks
+    assert ask("tree", run, "--metric", metric)["total"] == total
+    assert ask("memory", "summary", run, "--metric", metric)["total"] == total
+    assert ask("lines", run, "--metric", metric)["total"] == total
+    for by in ("line", "file", "module", "thread", "process"):
+        assert sum(r["self"] for r in ask("report", run, "--metric", metric, "--by", by)["rows"]) == total
+    collapsed = pyrometer("export", "collapsed", run, "--metric", metric, check=0).stdout
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in collapsed.splitlines()) == total
+    rows = list(csv.DictReader(io.StringIO(pyrometer("export", "csv", run, "--metric", metric, check=0).stdout)))
+    assert sum(int(r["self"]) for r in rows) == total
+    scope = json.loads(pyrometer("export", "speedscope", run, "--metric", metric, check=0).stdout)
+    assert sum(sum(p["weights"]) for p in scope["profiles"]) == total
+    for command, name in (("flame", "x.html"), ("flame", "x.svg"), ("graph", "g.svg")):
+        pyrometer(command, run, "--metric", metric, "-o", str(tmp_path / name), check=0)
+    assert ("blocks" in (tmp_path / "x.html").read_text(encoding="utf-8"))
+
+
+def test_moments(run):
+    def live(at, *more):
+        return ask("report", run, "--at", at, *more)
+    assert live("0.1")["total"] == 0
+    assert live("2")["total"] == 5000 + 2000 + 64
+    assert live("3.99")["total"] == 5000 + 3000  # the other process has ended
+    assert live("3.99")["memory"]["moment"] == 3
+    assert live("99")["total"] == 13000
+    assert "live 7.81 KiB in 6 blocks, at 3.00 s" in pyrometer("report", run, "--at", "3.99", check=0).stdout
+    summary = ask("memory", "summary", run, "--at", "3.99", "--by", "line", "--match", "grow")
+    assert [(r["line"], r["self"], r["count"]) for r in summary["rows"]] == [(4, 3000, 3)]
+
+
+def test_ranges_are_cut_at_checkpoints(run):
+    def allocated(a_to_b):
+        return ask("report", run, "--metric", "allocated", "--range", a_to_b)["total"]
+    assert allocated(":1") == 5000 + 1050
+    assert allocated("1:2") == 1050 + 64
+    assert allocated(":1") + allocated("1:2.5") + allocated("2.5:") == 13464
+
+
+@pytest.mark.parametrize("options, words", [
+    (["report", "--metric", "peak", "--range", "1:2"], "has no range"),
+    (["report", "--metric", "peak", "--at", "2"], "--metric live"),
+    (["report", "--metric", "live"], "--at SECONDS"),
+    (["report", "--at", "1", "--range", "1:2"], "do not go together"),
+    (["memory", "leaks", "--at", "1"], "no --at"),
+    (["memory", "stats", "--csv"], "no --csv"),
+    (["memory", "leak"], "did you mean leaks?"),
+    (["memory", "leaks", "--mark", "nobody"], "not 5 marks"),
+    (["memory", "summary", "--metric", "wall"], "not of memory"),
+    (["memory", "plot", "-o", "x.jpg"], ".svg or .png")])
+def test_wrong_questions(run, options, words):
+    done = pyrometer(*options, run)
+    assert done.returncode in (1, 2) and words in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_summary(run):
+    rows = {r["name"]: r for r in ask("memory", "summary", run)["rows"]}
+    assert (rows["grow"]["self"], rows["grow"]["count"]) == (8050, 9)
+    assert (rows["main"]["self"], rows["main"]["total"], rows["main"]["total_count"]) == (0, 8050, 9)
+    assert rows["<no Python frame>"]["special"]
+    assert pyrometer("memory", run).stdout == pyrometer("memory", "summary", run).stdout
+    assert ask("memory", "summary", run, "--process", "200")["total"] == 64
+    assert ask("memory", "summary", run, "--thread", "Worker")["total"] == 64
+
+
+def test_leaks_tell_the_interpreter_apart(run):
+    leaks = ask("memory", "leaks", run)
+    assert leaks["total"] == 8064
+    assert leaks["runtime"] == {"shown": False, "bytes": 5000, "count": 3, "no_python_bytes": 2000,
+                                "no_python_count": 1}
+    assert [r["name"] for r in leaks["rows"]] == ["grow", "<module>"]
+    everything = ask("memory", "leaks", run, "--all")
+    assert everything["total"] == 13064 and everything["runtime"]["shown"]
+    assert {r["name"] for r in everything["rows"]} == {"grow", "<module>", "get_code", "<no Python frame>"}
+    text = pyrometer("memory", "leaks", run, check=0).stdout
+    assert "4.88 KiB in 3 blocks" in text and "(--all shows it)" in text
+
+
+def test_growth(run):
+    leaks = ask("memory", "leaks", run)
+    growth = leaks["growth"]
+    assert (growth["mark"], growth["pid"], growth["iterations"], growth["points"]) == ("step", 100, 8, 8)
+    assert growth["slope"] == pytest.approx(1000) and growth["low"] == pytest.approx(1000)
+    assert leaks["rows"][0]["name"] == "grow" and leaks["rows"][0]["growth"] == pytest.approx(1000)
+    assert leaks["rows"][1]["growth"] == 0
+    assert "an iteration ('step', 8 of them)" in pyrometer("memory", "leaks", run, check=0).stdout
+
+
+def test_temporary(run):
+    rows = ask("memory", "temporary", run, "--by", "line")["rows"]
+    first = rows[0]
+    assert (first["line"], first["self"], first["count"], first["allocations"]) == (5, 400, 8, 8)
+    assert first["temporary_percent"] == 100
+    by_function = {r["name"]: r for r in ask("memory", "temporary", run)["rows"]}
+    assert by_function["grow"]["allocations"] == 16 and by_function["grow"]["temporary_percent"] == 50
+
+
+def test_stats(run):
+    stats = ask("memory", "stats", run)
+    first, second = stats["processes"]
+    assert first == {"pid": 100, "peak_bytes": 13050, "peak_time": pytest.approx(8, abs=1e-6), "live_bytes": 13000,
+                     "live_count": 11, "allocated_bytes": 13400, "allocations": 19, "freed_bytes": 400, "frees": 8,
+                     "ended": True, "command": "python"}
+    assert (second["pid"], second["peak_time"]) == (200, 1)
+    sizes = {s["from"]: s for s in stats["sizes"]}
+    assert sizes[512] == {"from": 512, "to": 1023, "count": 8, "bytes": 8000}
+    assert sizes[128]["count"] == 0
+    assert sum(s["count"] for s in stats["sizes"]) == stats["samples"]
+    assert {a["name"]: a["bytes"] for a in stats["allocators"]} == {"malloc": 13400, "mmap": 64}
+    assert stats["by_size"][0]["name"] == stats["by_count"][0]["name"] == "grow"
+    assert "█" in pyrometer("memory", "stats", run, check=0).stdout
+
+
+def test_lines(run):
+    lines = {r["line"]: r for r in table("memory", "lines", run, "--match", "app.py")}
+    assert (lines["4"]["increment"], lines["4"]["occurrences"], lines["4"]["held"]) == ("8000", "8", "8000")
+    assert (lines["5"]["increment"], lines["5"]["allocated"], lines["5"]["peak"]) == ("0", "400", "50")
+    assert (lines["11"]["increment"], lines["11"]["occurrences"], lines["11"]["held"]) == ("8000", "16", "0")
+    assert lines["4"]["text"].strip() == "keep.append(bytearray(1000))"
+    text = pyrometer("memory", "lines", run, check=0).stdout
+    assert "increment" in text and "tmp = bytearray(50)" in text
+
+
+def test_time_and_memory_side_by_side(run, tmp_path):
+    app = tmp_path / "app.py"
+    app.write_text(APP, encoding="utf-8")
+    path = make(tmp_path / "both.pyro", "\n".join(
+        ["meta command app.py", "process 1 100 python", "thread 1 1 100 MainThread", "code grow %s 3" % app,
+         "stack 0 1 4", "stack 0 1 5"]
+        + ["sample 1 %d %d 100000000 1" % (1 if i % 4 else 2, i * 10**8) for i in range(40)]
+        + ["checkpoint 1 2 %d 1000 1 1000 5" % SECOND, "site 1 1 0 1 1000 0 0 0 0 1 1000"]) + "\n")
+    assert ask("report", path)["metric"] == "wall"
+    lines = {r["line"]: r for r in table("lines", path, "--metric", "peak")}
+    assert (lines["4"]["self"], float(lines["4"]["time_self"])) == ("1000", pytest.approx(3.0))
+    assert (lines["5"]["self"], float(lines["5"]["time_self"])) == ("0", pytest.approx(1.0))
+    text = pyrometer("lines", path, "--metric", "peak", check=0).stdout
+    assert "time %" in text and "75.0 %" in text
+    assert "time %" not in pyrometer("lines", run, "--metric", "peak", check=0).stdout
+
+
+def test_plot(run, tmp_path):
+    plot = ask("memory", "plot", run)
+    assert [p["pid"] for p in plot["processes"]] == [100, 200]
+    assert [m["time"] for m in plot["marks"]] == list(range(1, 9))
+    assert max(r["allocated"] for r in plot["rows"] if r["pid"] == 100 and r["allocated"] is not None) == 13050
+    assert [r["rss"] for r in plot["rows"] if r["rss"] is not None] == [10000, 30000]
+    text = pyrometer("memory", "plot", run, "--process", "100", check=0).stdout
+    assert "peak 12.7 KiB at 8.00 s; marks: step ×8" in text and "resident (RSS)" in text
+    pyrometer("memory", "plot", run, "--ascii", "--range", "2:6", check=0)
+    svg, png = tmp_path / "x.svg", tmp_path / "x.png"
+    pyrometer("memory", "plot", run, "-o", str(svg), check=0)
+    pyrometer("memory", "plot", run, "-o", str(png), check=0)
+    assert ">step<" in svg.read_text(encoding="utf-8") and png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_tree_is_tree(run, sampled):
+    assert {n["total_error_percent"] for n in ask("tree", run)["rows"]} == {0}
+    assert {n["total_error_percent"] for n in ask("tree", sampled)["rows"]} == {None}
+    assert pyrometer("memory", "tree", run, check=0).stdout == pyrometer("tree", "--metric", "peak", run, check=0).stdout
+    assert ask("memory", "tree", run, "--at", "3.99")["total"] == 8000
+    assert pyrometer("memory", "--json", "tree", run).returncode == 2
+
+
+def test_estimates_have_errors(sampled):
+    report = ask("report", sampled)
+    rows = {r["name"]: r for r in report["rows"]}
+    assert rows["get_code"]["error"] == pytest.approx(1.96 * 200, rel=1e-3)
+    assert rows["grow"]["error"] == pytest.approx(196, rel=1e-3)
+    assert rows["<module>"]["error"] == 0
+    assert rows["<module>"]["total_error"] == pytest.approx(1.96 * 50000**0.5, rel=1e-3)
+    assert report["memory"]["sampled"] and report["memory"]["error"] == pytest.approx(1.96 * 50000**0.5, rel=1e-3)
+    text = pyrometer("report", sampled, check=0).stdout
+    assert "estimated from a sample of the allocations, ± 438 B (95 %)" in text and " ± " in text
+    assert ask("report", sampled, "--metric", "count")["memory"]["error"] is None
+    callers = ask("report", sampled, "--callers")["rows"]
+    assert all(c["error"] is None for r in callers for c in r["callers"])
+
+
+def test_diff_by_site(run, tmp_path):
+    other = iterating(tmp_path, worker=False)
+    diff = ask("diff", run, other, "--metric", "leaked", "--by", "line")
+    rows = {(r["name"], r["line"]): r for r in diff["rows"]}
+    changed = [r for r in rows.values() if r["self_change"]]
+    assert [(r["name"], r["self_change"]) for r in changed] == [("<module>", -64)]
+
+
+def test_diff_of_estimates_knows_noise(run, sampled):
+    """The same numbers, with variances and without: only the latter are sure."""
+    exact, estimated = ([r["self_error_points"] for r in ask("diff", path, path)["rows"]] for path in (run, sampled))
+    assert max(exact) < 1e-6 and max(estimated) > 0.1
+
+
+def test_a_torn_recording_says_so(tmp_path):
+    text = "\n".join(["process 1 100 python", "thread 1 1 100 MainThread", "code f /x.py 1", "stack 0 1 4",
+                      "checkpoint 1 0 %d 1000 1 1000 5" % SECOND, "site 1 1 0 1 1000 0 0 0 0 1 1000", "torn"])
+    path = make(tmp_path / "torn.pyro", text + "\n")
+    assert ask("memory", "leaks", path)["memory"]["unfinished"]
+    assert "alive where the recording ends" in pyrometer("memory", "leaks", path, check=0).stdout
+
+
+def test_no_memory_in_it(tmp_path):
+    path = make(tmp_path / "none.pyro", "process 1 100 python\nthread 1 1 100 MainThread\n")
+    done = pyrometer("memory", path)
+    assert done.returncode == 1 and "run --memory" in done.stderr
+    assert "run --memory" in pyrometer("report", path, "--metric", "peak", check=0).stdout
+
+
+def test_info(run, sampled):
+    assert ask("info", run)["memory"] == {"mode": "heap", "allocations": 20, "checkpoints": 11, "site_records": 19}
+    assert ask("info", sampled)["memory"]["mode"] == "sampled"
+    assert "heap: 20 allocations, 11 checkpoints" in pyrometer("info", run, check=0).stdout
+
+
+def test_a_real_recording(tmp_path):
+    """Iterations of a real program: what each keeps is found to the byte, line and iteration."""
+    app = tmp_path / "app.py"
+    app.write_text("import sys\nsys.path.insert(0, %r)\nimport pyrometer\nkeep = []\nfor i in range(10):\n"
+                   "    keep.append(bytearray(100000))\n    pyrometer.mark('step')\n"
+                   % os.path.join(harness.ROOT, "python"), encoding="utf-8")
+    run = record([harness.default_python().path, str(app)], tmp_path / "x.pyro", "--memory").path
+    leaks = ask("memory", "leaks", run, "--by", "line")
+    grows = leaks["rows"][0]
+    assert (grows["file"], grows["line"], grows["growth"]) == (str(app), 6, pytest.approx(100001))
+    assert leaks["growth"]["points"] == 10
+    peak = {(r["file"], r["line"]): r for r in ask("report", run, "--by", "line", "--metric", "peak")["rows"]}
+    assert peak[str(app), 6]["self"] >= 10 * 100001
+    stats = ask("memory", "stats", run)
+    for process in stats["processes"]:
+        assert process["allocated_bytes"] - process["freed_bytes"] == process["live_bytes"]
+        assert process["peak_bytes"] <= process["allocated_bytes"]
+    assert sum(r["self"] for r in ask("memory", "summary", run)["rows"]) == sum(
+        p["peak_bytes"] for p in stats["processes"])
+
+
+@pytest.mark.skipif(not tmux.HAS_TMUX, reason="no tmux")
+def test_tree_in_a_terminal(run, tmp_path):
+    """Interactive with the peak; the next metric is another one that the recording has, and none needs a moment."""
+    with tmux.Terminal(tmp_path) as t:
+        t.type("%s memory tree %s" % (harness.PYROMETER, run))
+        t.keys("Enter")
+        t.wait("peak 12.8 KiB", "grow")
+        for metric in ("leaked", "allocated", "count", "temporary", "peak"):
+            t.keys("m")
+            t.wait(metric + " ")
+        t.keys("q")
+
+
+def test_any_moment_where_events_were_kept(tmp_path):
+    """Between two checkpoints only the events know: a plateau that is there for a moment is shown to the byte."""
+    app = tmp_path / "app.py"
+    app.write_text("import time\ntime.sleep(1)\nkept = [bytes(100000) for i in range(50)]\ntime.sleep(0.2)\n"
+                   "del kept\ntime.sleep(1)\n")
+    path = tmp_path / "x.pyro"
+    pyrometer("run", "--memory", "--memory-events", "--quiet", "--no-history", "-o", path, "--", harness.default_python().path, app, check=0)
+    stats = json.loads(pyrometer("memory", "stats", path, "--json", check=0).stdout)
+    peak, moment = stats["processes"][0]["peak_bytes"], stats["processes"][0]["peak_time"]
+
+    def live(at):
+        return json.loads(pyrometer("memory", "summary", path, "--at", str(at), "--by", "line", "--json", check=0).stdout)
+
+    there, before, after = live(moment + 0.1), live(moment - 0.5), live(moment + 0.7)
+    line = [r for r in there["rows"] if r["file"] == str(app) and r["line"] == 3][0]
+    assert there["total"] == peak and line["self"] >= 50 * 100033
+    for other in (before, after):
+        assert other["total"] < peak - 50 * 100033 + 10000, "the plateau has not begun, or is over"

@@ -1,0 +1,771 @@
+/* Memory rings written by hand: what the recorder makes of their words, in which order, and what of it stands in the file. */
+#include "base/err.h"
+#include "format/ringmem.h"
+#include "profile/profile.h"
+#include "record/heaps.h"
+#include "record/procs.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define BLOCK 0x7f0000001000ull
+
+#define PAGE 4096ull
+
+enum {
+    MALLOC = RECORD_ALLOCATOR_MALLOC,
+    IMAGE = 1,
+    FAR = 1 << 20,      /* ticks: past any that are near to the base */
+    ALWAYS = 100 * FAR, /* past all that are written here */
+};
+
+static struct session session;
+static struct heaps *heaps;
+static uint64_t base; /* the first tick of every ring */
+
+/* A thread's end of a ring. */
+struct pen {
+    uint32_t slot;
+    struct ring_header *ring; /* mapped a second time: the recorder unmaps its own */
+    uint64_t *words;
+    uint64_t head, tick;
+};
+
+static void begin(uint32_t instruments)
+{
+    session = (struct session){.fd = -1};
+    assert_int_equal(session_new(instruments, NULL, &session), 0);
+    session.keeps_memory_events = true;
+    assert_int_equal(heaps_new(&session, session.start_ns, &heaps), 0);
+    base = session.start_tick;
+}
+
+static void end(void)
+{
+    heaps_free(heaps);
+    session_release(&session);
+}
+
+static struct pen open_pen(uint32_t slot, uint32_t tid, uint64_t image)
+{
+    struct pen p = {.slot = slot, .ring = session_map_slot(&session, slot)};
+    assert_non_null(p.ring);
+    p.words = (uint64_t *)((char *)p.ring + RING_HEADER_BYTES);
+    p.tick = base;
+    p.ring->pid = (uint32_t)getpid();
+    p.ring->tid = p.ring->pid + tid;
+    p.ring->ident = 1000 + tid;
+    p.ring->image = image;
+    p.ring->content = RING_CONTENT_MEMORY;
+    p.ring->start_tick = base;
+    p.ring->start_ns = session.start_ns;
+    atomic_store(&session.shared->slot_state[slot], RING_LIVE);
+    heaps_meet(heaps, slot, session_map_slot(&session, slot));
+    return p;
+}
+
+static void close_pen(struct pen *p)
+{
+    if (p->ring)
+        session_unmap_slot(p->ring);
+    p->ring = NULL;
+}
+
+static void put(struct pen *p, uint64_t word)
+{
+    p->words[p->head++ % RING_WORDS] = word;
+}
+
+static void publish(struct pen *p)
+{
+    atomic_store(&p->ring->head, p->head);
+}
+
+/* Ticks are those since the base. */
+static uint64_t until(struct pen *p, uint64_t tick)
+{
+    uint64_t ticks = base + tick - p->tick;
+    p->tick = base + tick;
+    if (ticks >> RINGMEM_FREE_TICKS == 0)
+        return ticks;
+    put(p, ringmem_word(RINGMEM_TIME, ticks));
+    return 0;
+}
+
+static void put_block(struct pen *p, enum ringmem_kind kind, uint64_t address, uint64_t size,
+                      uint64_t tick)
+{
+    uint64_t ticks = until(p, tick);
+    put(p,
+        ringmem_block(kind, kind == RINGMEM_MAP ? RECORD_ALLOCATOR_MMAP : MALLOC, address, size));
+    put(p, ringmem_size(size, ticks));
+    publish(p);
+}
+
+static void put_alloc(struct pen *p, uint64_t address, uint64_t size, uint64_t tick)
+{
+    put_block(p, RINGMEM_ALLOC, address, size, tick);
+}
+
+static void put_free(struct pen *p, uint64_t address, uint64_t tick)
+{
+    put(p, ringmem_free(address, until(p, tick)));
+    publish(p);
+}
+
+static void put_ext(struct pen *p, enum ringmem_ext kind, const void *payload, size_t len)
+{
+    uint64_t words = (len + 7) / 8;
+    put(p, ringmem_word(RINGMEM_EXT, (uint64_t)kind | words << 4));
+    for (uint64_t i = 0; i < words; i++) {
+        uint64_t word = 0;
+        memcpy(&word, (const char *)payload + 8 * i, len - 8 * i < 8 ? len - 8 * i : 8);
+        put(p, word);
+    }
+    publish(p);
+}
+
+static void put_mark(struct pen *p, uint64_t tick)
+{
+    uint64_t at = base + tick;
+    p->tick = at;
+    put_ext(p, RINGMEM_EXT_MARK, &at, sizeof at);
+}
+
+/* Its instructions: ten bytes a line. */
+static void define(struct pen *p, uint32_t id, const char *name, uint32_t first_line)
+{
+    static const uint8_t lines[] = {10, 1, 10, 1, 10, 1};
+    struct {
+        struct ringmem_code code;
+        char rest[64];
+    } payload = {.code = {.id = id,
+                          .first_line = first_line,
+                          .name_len = (uint32_t)strlen(name),
+                          .file_len = 4,
+                          .lines_len = sizeof lines,
+                          .lines = RINGMEM_LINES_LNOTAB}};
+    int n = snprintf(payload.rest, sizeof payload.rest, "%sa.py", name);
+    memcpy(payload.rest + n, lines, sizeof lines);
+    put_ext(p, RINGMEM_EXT_CODE, &payload, sizeof payload.code + (size_t)n + sizeof lines);
+}
+
+static struct heaps_process *process(size_t at)
+{
+    assert_true(at < heaps->processes.len);
+    return heaps->processes.data[at];
+}
+
+static uint64_t nonsense(void)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < heaps->processes.len; i++)
+        for (size_t k = 0; k < process(i)->feeds.len; k++)
+            sum += process(i)->feeds.data[k]->nonsense;
+    return sum;
+}
+
+/* A turn of the recorder, which has looked for rings that many ticks after the base. */
+static uint64_t turn(uint64_t ticks, bool last)
+{
+    struct session_clock clock = session_clock_now(&session);
+    clock.ns += (uint64_t)((double)(base + ticks - clock.tick) * clock.ns_per_tick);
+    clock.tick = base + ticks;
+    return heaps_turn(heaps, &clock, false, last);
+}
+
+/* No more will come. */
+static void finish(void)
+{
+    while (turn(ALWAYS, true))
+        ;
+}
+
+/* --- stacks --- */
+
+/* Code and instruction of each frame, innermost first: "2@10 1@0". */
+static void assert_stack(uint32_t site, const char *want)
+{
+    const struct heap *h = &process(0)->heap;
+    char text[256] = "";
+    size_t len = 0;
+    assert_true(site < h->sites.len);
+    for (uint32_t n = h->sites.data[site].node; n; n = h->nodes.data[n].parent)
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%u@%d", len ? " " : "",
+                                h->nodes.data[n].code, h->nodes.data[n].offset);
+    assert_string_equal(text, want);
+}
+
+static void test_stacks(void **state ATTR_UNUSED)
+{
+    begin(RING_HEAP);
+    struct pen p = open_pen(3, 0, IMAGE);
+    put_alloc(&p, BLOCK, 1, 1); /* outside of all Python */
+    put(&p, ringmem_push(1, 0));
+    put(&p, ringmem_push(0, 0)); /* the interpreter's own */
+    put(&p, ringmem_push(2, 10));
+    put_alloc(&p, BLOCK + 8, 2, 2);
+    put(&p, ringmem_move(20));
+    put_alloc(&p, BLOCK + 16, 3, 3);
+    put(&p, ringmem_word(RINGMEM_KEEP, 2));
+    put_alloc(&p, BLOCK + 24, 4, 4); /* in the shim: charged to its caller */
+    put(&p, ringmem_push(3, -2));    /* a function that has not begun */
+    put_alloc(&p, BLOCK + 32, 5, 5);
+    put(&p, ringmem_word(RINGMEM_KEEP, 1));
+    put(&p, ringmem_move(10));
+    put_alloc(&p, BLOCK + 40, 6, 6);
+    put(&p, ringmem_word(RINGMEM_KEEP, 0));
+    put_alloc(&p, BLOCK + 48, 7, 7);
+    finish();
+    assert_int_equal(nonsense(), 0);
+    static const char *const want[] = {"", "2@10 1@0", "2@20 1@0", "1@0", "3@-2 1@0", "1@10"};
+    for (uint32_t i = 0; i < ARRAY_LEN(want); i++) {
+        assert_stack(i, want[i]);
+        assert_int_equal(process(0)->heap.sites.data[i].sums.bytes, i ? i + 1 : 1 + 7);
+    }
+    assert_int_equal(process(0)->heap.sites.len, ARRAY_LEN(want));
+    close_pen(&p);
+    end();
+}
+
+/* --- order --- */
+
+/* A block that two threads hand to and fro at one address, whichever ring is looked at first. */
+static void test_order_of_stamps(void **state ATTR_UNUSED)
+{
+    enum { ROUNDS = 1000 };
+    for (uint32_t first = 0; first < 2; first++) {
+        begin(RING_HEAP);
+        struct pen pens[2];
+        pens[first] = open_pen(first, first, IMAGE);
+        pens[!first] = open_pen(!first, !first, IMAGE);
+        for (uint64_t i = 0; i < ROUNDS; i++) {
+            put_alloc(&pens[i % 2], BLOCK, i, 20 * i);
+            put_free(&pens[(i + 1) % 2], BLOCK, 20 * i + 10);
+        }
+        put_alloc(&pens[0], BLOCK, 5, 20ull * ROUNDS);
+        assert_int_equal(turn(ALWAYS, false), 3 * ROUNDS + 2);
+        const struct heap *h = &process(0)->heap;
+        assert_int_equal(h->unknown + h->missed, 0);
+        assert_int_equal(h->live_count, 1);
+        assert_int_equal(h->peak_bytes, ROUNDS - 1);
+        close_pen(&pens[0]);
+        close_pen(&pens[1]);
+        end();
+    }
+}
+
+/* The moment up to which all is known bounds what is taken, also of a single ring: who allocated what is given back
+ * here may not have been met yet. */
+static void test_unmet_ring(void **state ATTR_UNUSED)
+{
+    begin(RING_HEAP);
+    struct pen a = open_pen(0, 0, IMAGE);
+    const struct heap *h = &process(0)->heap;
+    put_alloc(&a, BLOCK + 64, 1, 1);
+    put_free(&a, BLOCK, FAR + 2);
+    turn(FAR, false);
+    assert_int_equal(h->live_count, 1);
+    assert_int_equal(h->unknown, 0);
+    struct pen b = open_pen(1, 1, IMAGE);
+    put_alloc(&b, BLOCK, 1, FAR + 1);
+    turn(3ull * FAR, false);
+    assert_int_equal(h->unknown, 0);
+    assert_int_equal(h->live_count, 1);
+    close_pen(&a);
+    close_pen(&b);
+    end();
+}
+
+/* A thread that makes a record may have its stamp already: nothing later is taken before. */
+static void test_writing_holds_back(void **state ATTR_UNUSED)
+{
+    begin(RING_HEAP);
+    base = session_tick(&session) +
+           (1ull << 40); /* not so old that one is stuck, however slow we are */
+    struct pen a = open_pen(0, 0, IMAGE), b = open_pen(1, 1, IMAGE);
+    put_alloc(&a, BLOCK, 1, 10);
+    atomic_store(&a.ring->writing, 1);
+    put_alloc(&b, BLOCK + 8, 1, 5);
+    put_alloc(&b, BLOCK + 16, 1, 20);
+    put_free(&b, BLOCK + 24, 40);
+    turn(ALWAYS, false);
+    const struct heap *h = &process(0)->heap;
+    assert_int_equal(h->live_count, 2);
+    assert_int_equal(h->unknown, 0);
+    put_alloc(&a, BLOCK + 24, 1, 30);
+    atomic_store(&a.ring->writing, 0);
+    turn(ALWAYS, false);
+    assert_int_equal(h->live_count, 3);
+    assert_int_equal(h->unknown, 0);
+    /* one that died in the middle holds nobody back */
+    atomic_store(&a.ring->writing, 1);
+    put_free(&b, BLOCK, 50);
+    turn(ALWAYS, false);
+    assert_int_equal(h->live_count, 3);
+    finish();
+    assert_int_equal(h->live_count, 2);
+    close_pen(&a);
+    close_pen(&b);
+    end();
+}
+
+/* --- ends --- */
+
+static void test_closed_ring(void **state ATTR_UNUSED)
+{
+    begin(RING_HEAP);
+    struct pen a = open_pen(0, 0, IMAGE), b = open_pen(1, 1, IMAGE);
+    put_alloc(&a, BLOCK, 10, 1);
+    put_alloc(&a, BLOCK + 8, 20, 2);
+    atomic_store(&session.shared->slot_state[0], RING_CLOSED);
+    turn(ALWAYS, false);
+    assert_null(heaps->feed[0]);
+    assert_non_null(heaps->feed[1]);
+    assert_int_equal(atomic_load(&session.shared->slot_state[0]), RING_FREE);
+    close_pen(&a);
+    a = open_pen(0, 2, IMAGE); /* another thread gets the slot */
+    put_free(&a, BLOCK, 3);
+    put_alloc(&a, BLOCK, 5, 4);
+    turn(ALWAYS, false);
+    assert_int_equal(heaps->processes.len, 1);
+    assert_int_equal(process(0)->feeds.len, 3);
+    assert_int_equal(process(0)->heap.live_bytes, 25);
+    assert_int_equal(process(0)->heap.sites.data[1].thread, 2);
+    /* half a record, and its thread is gone */
+    put(&b, ringmem_block(RINGMEM_ALLOC, MALLOC, BLOCK + 32, 1));
+    publish(&b);
+    turn(ALWAYS, false);
+    assert_int_equal(nonsense(), 0);
+    atomic_store(&session.shared->slot_state[1], RING_CLOSED);
+    turn(ALWAYS, false);
+    assert_null(heaps->feed[1]);
+    assert_int_equal(nonsense(), 1);
+    close_pen(&a);
+    close_pen(&b);
+    end();
+}
+
+static const struct heaps_snapshot *last_snapshot(const struct heaps_process *p)
+{
+    assert_true(p->snapshots.len > 0);
+    return &p->snapshots.data[p->snapshots.len - 1];
+}
+
+/* The end is told whatever stands in a ring by then. */
+static void test_last_checkpoint(void **state ATTR_UNUSED)
+{
+    begin(RING_HEAP);
+    struct pen a = open_pen(0, 0, IMAGE), b = open_pen(1, 1, IMAGE);
+    put_alloc(&a, BLOCK, 10, 1);
+    put(&a, ringmem_block(RINGMEM_MAP, MALLOC, BLOCK + 32, 1)); /* half of one */
+    publish(&a);
+    uint64_t never = UINT64_MAX;
+    put_ext(&b, RINGMEM_EXT_MARK, &never, sizeof never);
+    finish();
+    assert_true(process(0)->ended);
+    assert_int_equal(last_snapshot(process(0))->head.flags, RECORD_MEMORY_LAST);
+    assert_int_equal(last_snapshot(process(0))->head.live_bytes, 10);
+    assert_int_equal(nonsense(), 1);
+    assert_null(heaps->feed[0]);
+    assert_null(heaps->feed[1]);
+    close_pen(&a);
+    close_pen(&b);
+    end();
+}
+
+/* exec: the old image's memory is gone with it, and what its rings still had is told before. */
+static void test_exec(void **state ATTR_UNUSED)
+{
+    begin(RING_HEAP);
+    struct pen a = open_pen(0, 0, IMAGE), c = open_pen(1, 0, IMAGE + 2),
+               b = open_pen(2, 0, IMAGE + 1);
+    put_alloc(&a, BLOCK, 10, 1);
+    put_alloc(&b, BLOCK, 7, 5);
+    put_free(&b, BLOCK + 8, 6);
+    put_block(&b, RINGMEM_MAP, 1ull << 40, PAGE, 7);
+    put_alloc(&c, BLOCK, 3, 9);
+    while (turn(ALWAYS, false))
+        ;
+    assert_int_equal(heaps->processes.len, 1);
+    const struct heap *h = &process(0)->heap;
+    assert_false(process(0)->ended);
+    assert_int_equal(process(0)->image, IMAGE + 2);
+    assert_int_equal(h->live_bytes, 3);
+    assert_int_equal(h->live_count, 1);
+    assert_int_equal(h->peak_bytes, PAGE + 7);
+    assert_int_equal(h->unknown, 1);
+    assert_int_equal(h->missed, 0);
+    struct pen late = open_pen(3, 1, IMAGE); /* one of a program that is no more */
+    put_alloc(&late, BLOCK + 8, 3, 2);
+    turn(ALWAYS, false);
+    assert_null(heaps->feed[3]);
+    assert_int_equal(nonsense(), 1);
+    finish();
+    assert_true(process(0)->ended);
+    assert_int_equal(last_snapshot(process(0))->head.live_bytes, 3);
+    close_pen(&a);
+    close_pen(&b);
+    close_pen(&c);
+    close_pen(&late);
+    end();
+}
+
+/* --- hostile words --- */
+
+static void test_nonsense_is_counted(void **state ATTR_UNUSED)
+{
+    static const uint32_t bad_kinds[] = {0, 10, 11, 12, 13, 15};
+    begin(RING_HEAP);
+    struct pen p = open_pen(0, 0, IMAGE);
+    uint64_t want = 0;
+    for (size_t i = 0; i < ARRAY_LEN(bad_kinds); i++, want++)
+        put(&p, ringmem_word((enum ringmem_kind)bad_kinds[i], 12345));
+    put(&p, ringmem_word(RINGMEM_KEEP, 1)); /* deeper than it is */
+    put(&p, ringmem_word(RINGMEM_KEEP, UINT64_MAX >> 4));
+    put(&p, ringmem_move(5)); /* of nobody */
+    put(&p, ringmem_block(RINGMEM_ALLOC, RECORD_ALLOCATOR_COUNT, BLOCK, 1));
+    put(&p, ringmem_size(1, 1));
+    put(&p, ringmem_block(RINGMEM_ALLOC, 31, BLOCK, 1));
+    put(&p, ringmem_size(1, 1));
+    want += 5;
+    for (uint64_t size = 0; size < 2 << 20; size += 1 << 20, want++) { /* nowhere */
+        put(&p, ringmem_block(RINGMEM_ALLOC, MALLOC, 4, size));
+        put(&p, ringmem_size(size, 1));
+    }
+    uint64_t short_code[] = {1, 2};
+    put_ext(&p, RINGMEM_EXT_CODE, short_code, sizeof short_code);
+    struct ringmem_code code = {.id = 1, .name_len = UINT32_MAX, .file_len = UINT32_MAX};
+    put_ext(&p, RINGMEM_EXT_CODE, &code, sizeof code);
+    code = (struct ringmem_code){.id = 1, .lines = 3};
+    put_ext(&p, RINGMEM_EXT_CODE, &code, sizeof code);
+    code = (struct ringmem_code){.id = 0};
+    put_ext(&p, RINGMEM_EXT_CODE, &code, sizeof code);
+    want += 4;
+    put_ext(&p, (enum ringmem_ext)9, short_code, sizeof short_code); /* of a newer version */
+    code = (struct ringmem_code){.id = RING_MAX_VALUE}; /* takes no more room than another */
+    put_ext(&p, RINGMEM_EXT_CODE, &code, sizeof code);
+    put(&p, ringmem_word(RINGMEM_UNDO, 0));
+    put_alloc(&p, BLOCK, 11, 100);
+    put(&p, ringmem_word(RINGMEM_EXT, RINGMEM_EXT_CODE | 100ull << 4)); /* past the head */
+    publish(&p);
+    want++;
+    finish();
+    assert_int_equal(nonsense(), want);
+    assert_int_equal(heaps->codes.len, 1);
+    assert_non_null(heaps_find_code(heaps, RING_MAX_VALUE));
+    assert_int_equal(process(0)->heap.live_bytes, 11);
+    assert_int_equal(process(0)->heap.blocks.used, 1);
+    assert_true(process(0)->ended);
+    close_pen(&p);
+    end();
+}
+
+/* A head that cannot be ends the ring, and nothing else. */
+static void test_bad_heads(void **state ATTR_UNUSED)
+{
+    begin(RING_HEAP);
+    struct pen a = open_pen(0, 0, IMAGE), b = open_pen(1, 1, IMAGE);
+    put_alloc(&a, BLOCK, 1, 1);
+    atomic_store(&a.ring->head, RING_WORDS + 1);
+    put_alloc(&b, BLOCK, 1, 2);
+    turn(ALWAYS, false);
+    assert_null(heaps->feed[0]);
+    assert_int_equal(nonsense(), 1);
+    assert_int_equal(process(0)->heap.live_count, 1);
+    atomic_store(&b.ring->head, 1); /* back */
+    turn(ALWAYS, false);
+    assert_null(heaps->feed[1]);
+    assert_int_equal(nonsense(), 2);
+    finish();
+    assert_true(process(0)->ended);
+    close_pen(&a);
+    close_pen(&b);
+    end();
+}
+
+/* --- into the file --- */
+
+static char path[] = "/tmp/pyrometer-heaps-XXXXXX";
+
+struct file {
+    struct record_stats stats;
+    struct threadids threads;
+    struct target_shared shared;
+    struct procs *procs;
+};
+
+static void open_file(struct file *f)
+{
+    struct format_writer_options options = {.force = true};
+    *f = (struct file){0};
+    f->shared = (struct target_shared){
+        .stats = &f->stats, .threads = &f->threads, .origin_ns = session.start_ns};
+    assert_int_equal(format_writer_open(path, &options, &f->shared.writer), 0);
+    assert_int_equal(target_shared_init(&f->shared), 0);
+    assert_int_equal(procs_new(&f->shared, false, &f->procs), 0);
+}
+
+static void carry(struct file *f, bool last)
+{
+    heaps_carry(heaps, &f->shared, f->procs, session_ns_per_tick(&session), last);
+    assert_int_equal(format_writer_flush(f->shared.writer), 0);
+}
+
+static struct profile *close_file(struct file *f)
+{
+    struct profile *p = NULL;
+    assert_int_equal(format_writer_finish(f->shared.writer), 0);
+    procs_free(f->procs);
+    format_writer_free(f->shared.writer);
+    target_shared_release(&f->shared);
+    threadids_release(&f->threads);
+    assert_int_equal(profile_load(path, &p), 0);
+    return p;
+}
+
+enum { MAX_SEEN = 64 };
+
+struct seen {
+    struct record_memory memory[MAX_SEEN];
+    size_t count;
+    struct {
+        size_t checkpoint;
+        struct record_site site;
+    } site[MAX_SEEN];
+    size_t sites;
+    uint64_t sized, sized_bytes;
+};
+
+static int on_memory(void *ctx, const struct record_memory *m)
+{
+    struct seen *s = ctx;
+    assert_true(s->count < MAX_SEEN);
+    s->memory[s->count++] = *m;
+    return 0;
+}
+
+static int on_sizes(void *ctx, const struct record_memory *m ATTR_UNUSED,
+                    const struct record_sizes *sizes)
+{
+    struct seen *s = ctx;
+    s->sized += sizes->count;
+    s->sized_bytes += sizes->bytes;
+    return 0;
+}
+
+static int on_site(void *ctx, const struct record_memory *m ATTR_UNUSED,
+                   const struct record_site *site)
+{
+    struct seen *s = ctx;
+    assert_true(s->sites < MAX_SEEN);
+    s->site[s->sites].checkpoint = s->count - 1;
+    s->site[s->sites++].site = *site;
+    return 0;
+}
+
+static const struct profile_memory_visitor MEMORY = {on_memory, on_sizes, on_site};
+
+/* Of the checkpoint, innermost line; NULL: it is not there. */
+static const struct record_site *site_of(const struct seen *s, const struct profile *p,
+                                         size_t checkpoint, uint32_t line)
+{
+    for (size_t i = 0; i < s->sites; i++)
+        if (s->site[i].checkpoint == checkpoint &&
+            profile_tables(p)->node_line[s->site[i].site.stack] == line)
+            return &s->site[i].site;
+    return NULL;
+}
+
+/* Two instructions of one line are one site in the file; another line is another. */
+static void write_checkpoints(struct file *f, struct pen *p)
+{
+    put(p, ringmem_push(1, 0));
+    put_alloc(p, BLOCK, 100, 1);
+    put_mark(p, 10);
+    turn(ALWAYS, false);
+    carry(f, false); /* nothing: the name has not come */
+    put(p, ringmem_move(4));
+    put_alloc(p, BLOCK + 8, 50, 20);
+    put(p, ringmem_move(10));
+    put_alloc(p, BLOCK + 16, 1000, 30);
+    put_free(p, BLOCK + 16, 31);
+    define(p, 1, "main", 5);
+    put_mark(p, 40);
+    turn(ALWAYS, false);
+    carry(f, false);
+    put_free(p, BLOCK, 50);
+    put_mark(p, 60);
+    put(p, ringmem_word(RINGMEM_UNDO, 0)); /* of what a checkpoint has told */
+    publish(p);
+    finish();
+    carry(f, true);
+}
+
+static void test_checkpoints(void **state ATTR_UNUSED)
+{
+    static struct seen s;
+    struct file f;
+    begin(RING_HEAP);
+    open_file(&f);
+    struct pen p = open_pen(0, 0, IMAGE);
+    write_checkpoints(&f, &p);
+    struct profile *profile = close_file(&f);
+    s = (struct seen){0};
+    assert_int_equal(profile_each_memory(profile, &MEMORY, &s, NULL), 0);
+    /* the turns take checkpoints of their own, by the clock; those here are told by their flags */
+    size_t at[4] = {0}, n = 0;
+    for (size_t i = 0; i < s.count; i++)
+        if (s.memory[i].flags && n < 4)
+            at[n++] = i;
+    assert_int_equal(n, 4);
+    assert_int_equal(s.memory[at[0]].live_bytes, 100);
+    assert_int_equal(s.memory[at[1]].live_bytes, 150);
+    assert_int_equal(s.memory[at[1]].peak_bytes, 1150);
+    assert_int_equal(s.memory[at[2]].live_bytes, 50);
+    assert_int_equal(s.memory[at[3]].live_bytes, 150);
+    assert_int_equal(s.memory[at[3]].flags, RECORD_MEMORY_LAST);
+    assert_int_equal(
+        s.sized,
+        4); /* the one whose release was undone after it had been told counts again, as in its site */
+    assert_int_equal(s.sized_bytes, 1250);
+    const struct record_site *last = NULL;
+    struct record_site sum = {0};
+    for (size_t i = 0; i < s.count; i++) {
+        const struct record_site *site = site_of(&s, profile, i, 5);
+        if (!site)
+            continue;
+        last = site;
+        sum.count += site->count;
+        sum.bytes += site->bytes;
+        sum.freed += site->freed;
+        sum.freed_bytes += site->freed_bytes;
+        assert_true(site->freed <= 1 && site->freed_bytes <= 100);
+    }
+    assert_non_null(last);
+    if (!last)
+        return; /* for who does not know that it was left above */
+    assert_int_equal(sum.count - sum.freed, 2);
+    assert_int_equal(sum.bytes - sum.freed_bytes, 150);
+    assert_int_equal(last->peak_count, 2);
+    assert_int_equal(last->peak_bytes, 150);
+    const struct record_site *brief = site_of(&s, profile, at[1], 6);
+    assert_non_null(brief);
+    assert_int_equal(brief->brief, 1);
+    assert_int_equal(brief->brief_bytes, 1000);
+    assert_int_equal(brief->peak_bytes, 1000);
+    assert_int_equal(f.stats.value[RECORD_STAT_EVENTS_DAMAGED], 0);
+    profile_free(profile);
+    close_pen(&p);
+    end();
+}
+
+/* --- every event --- */
+
+enum { SLOTS = 4096 };
+
+struct replay {
+    uint64_t size[SLOTS]; /* what is in each */
+    bool used[SLOTS];
+    uint64_t live, peak, count, last_ns, end_ns;
+    uint64_t kinds[3];
+};
+
+static int on_events(void *ctx, const struct record_memory_events *block,
+                     const struct record_memory_event *events, size_t n)
+{
+    struct replay *r = ctx;
+    assert_true(block->start_ns <= block->end_ns);
+    r->end_ns = block->end_ns;
+    for (size_t i = 0; i < n; i++) {
+        const struct record_memory_event *e = &events[i];
+        assert_true(e->slot < SLOTS && e->kind <= RECORD_MEMORY_SHRINK);
+        assert_true(e->time_ns >= block->start_ns && e->time_ns <= block->end_ns);
+        r->kinds[e->kind]++;
+        assert_true(r->used[e->slot] == (e->kind != RECORD_MEMORY_ALLOCATE));
+        uint64_t gone = e->kind == RECORD_MEMORY_FREE     ? r->size[e->slot]
+                        : e->kind == RECORD_MEMORY_SHRINK ? e->size
+                                                          : 0;
+        uint64_t come = e->kind == RECORD_MEMORY_ALLOCATE ? e->size : 0;
+        assert_true(gone <= r->size[e->slot] && (e->site < block->site_count || !come));
+        r->size[e->slot] += come - gone;
+        r->used[e->slot] = e->kind == RECORD_MEMORY_ALLOCATE ||
+                           (e->kind == RECORD_MEMORY_SHRINK && r->size[e->slot]);
+        r->live += come - gone;
+        r->peak = r->live > r->peak ? r->live : r->peak;
+        r->count++;
+    }
+    return 0;
+}
+
+/* What is replayed from the file is what the recorder knew. */
+static void test_events(void **state ATTR_UNUSED)
+{
+    enum { EVENTS = 150000, ADDRESSES = 1000 };
+    static struct replay r;
+    struct file f;
+    begin(RING_HEAP);
+    open_file(&f);
+    struct pen p = open_pen(0, 0, IMAGE);
+    define(&p, 1, "main", 5);
+    put(&p, ringmem_push(1, 0));
+    for (uint64_t i = 0; i < EVENTS; i++) {
+        uint64_t address = BLOCK + 8 * (i * 7919 % ADDRESSES);
+        if (i / ADDRESSES % 2)
+            put_free(&p, address, i);
+        else
+            put_alloc(&p, address, i % 5 ? 64 : i, i);
+        if (i % 1000 == 0) {
+            turn(ALWAYS, false);
+            carry(&f, false);
+        }
+    }
+    put_block(&p, RINGMEM_MAP, 1ull << 40, 10 * PAGE, EVENTS);
+    put_block(&p, RINGMEM_UNMAP, (1ull << 40) + 4 * PAGE, 2 * PAGE, EVENTS + 1);
+    put_block(&p, RINGMEM_UNMAP, (1ull << 40) + 8 * PAGE, 2 * PAGE, EVENTS + 2);
+    finish();
+    carry(&f, true);
+    const struct heap *h = &process(0)->heap;
+    struct profile *profile = close_file(&f);
+    uint32_t damaged = 0;
+    r = (struct replay){0};
+    assert_int_equal(profile_each_memory_event(profile, on_events, &r, &damaged), 0);
+    assert_int_equal(damaged, 0);
+    assert_int_equal(r.count, EVENTS + 3);
+    assert_int_equal(r.kinds[RECORD_MEMORY_SHRINK], 2);
+    assert_int_equal(r.live, h->live_bytes);
+    assert_int_equal(r.peak, h->peak_bytes);
+    assert_int_equal(h->live_bytes, 6 * PAGE);
+    profile_free(profile);
+    close_pen(&p);
+    end();
+}
+
+static int make_path(void **state ATTR_UNUSED)
+{
+    int fd = mkstemp(path);
+    return fd < 0 || close(fd) < 0 ? -1 : 0;
+}
+
+static int remove_path(void **state ATTR_UNUSED)
+{
+    return unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stacks),      cmocka_unit_test(test_order_of_stamps),
+        cmocka_unit_test(test_unmet_ring),  cmocka_unit_test(test_writing_holds_back),
+        cmocka_unit_test(test_closed_ring), cmocka_unit_test(test_last_checkpoint),
+        cmocka_unit_test(test_exec),        cmocka_unit_test(test_nonsense_is_counted),
+        cmocka_unit_test(test_bad_heads),   cmocka_unit_test(test_checkpoints),
+        cmocka_unit_test(test_events),
+    };
+    return cmocka_run_group_tests(tests, make_path, remove_path);
+}
