@@ -48,7 +48,7 @@ bench: setup-test $(VENV)/ready
 
 lint: setup-lint $(VENV)/ready
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
-	@tools/lint.sh $(BUILD)
+	@tools/lint.sh $(if $(DEEP),--deep) $(BUILD)
 
 format: setup-lint
 	@clang-format -i $$(find src tests tools bench examples -name '*.[ch]')

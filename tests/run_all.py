@@ -8,6 +8,7 @@ Needs what tools/setup.sh test installs, and pytest: the Makefile runs it in bui
 """
 import argparse
 import concurrent.futures
+import functools
 import glob
 import json
 import os
@@ -31,6 +32,8 @@ SANITIZED = {
 # Suites that are about the sources and not about the binary: once is enough.
 SOURCE_TESTS = ["test_layers.py", "test_format_doc.py", "test_versions.py", "test_wheel.py", "test_completion.py", "test_package.py"]
 
+TSAN_TESTS = ["sink_threads", "ring", "memory_rings"]
+
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
@@ -53,15 +56,32 @@ def logged(name, command, env=None, **kwargs):
 # --- building ---
 
 
-def build(folder, *options, compiler=None):
-    """Configures a build folder if need be and builds it. True if that worked."""
+@functools.lru_cache(maxsize=None)
+def build(folder, *options, compiler=None, targets=()):
+    """Configures a build folder if need be and builds it (or only these targets). True if that worked. Once is enough."""
     path = os.path.join(ROOT, folder)
     env = {"CC": compiler} if compiler else {}
     if os.path.exists(os.path.join(path, "build.ninja")):
         status = logged(folder, ["meson", "configure", path, *options], env, cwd=ROOT)
     else:
         status = logged(folder, ["meson", "setup", path, *options], env, cwd=ROOT)
-    return status == 0 and logged(folder, ["ninja", "-C", path], env, cwd=ROOT) == 0
+    return status == 0 and logged(folder, ["ninja", "-C", path, *targets], env, cwd=ROOT) == 0
+
+
+def build_plain():
+    return build("build", "-Dwerror=true")
+
+
+def build_sanitized():
+    """With clang, ASan, UBSan, and what the fuzzers want to be told: one build for clang's warnings, the fuzzers and the sanitized
+    tests. -O1 is quicker to compile, and most tests hardly feel it."""
+    return build("build-sanitized", "-Dwerror=true", "-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false",
+                 "-Doptimization=1", compiler="clang")
+
+
+def build_tsan():
+    return build("build-tsan", "-Db_sanitize=thread", "-Db_lundef=false", 
+                 targets=("libpyrometer-agent.so", *["tests/test_" + t for t in TSAN_TESTS]))
 
 
 def outcome(good):
@@ -70,8 +90,11 @@ def outcome(good):
 
 def suite_build(_):
     """gcc and clang, warnings are errors."""
-    yield "gcc -Werror", outcome(build("build", "-Dwerror=true")), ""
-    yield "clang -Werror", outcome(build("build-clang", "-Dwerror=true", compiler="clang")), ""
+    with concurrent.futures.ThreadPoolExecutor() as pool:  # while one is configured, on one CPU, another compiles
+        plain, clang, tsan = (pool.submit(f) for f in (build_plain, build_sanitized, build_tsan))
+        yield "gcc -Werror", outcome(plain.result()), ""
+        yield "clang -Werror", outcome(clang.result()), ""
+        yield "gcc -fsanitize=thread", outcome(tsan.result()), ""
 
 
 # --- unit tests ---
@@ -108,7 +131,7 @@ def unit(folder, env=None, only=()):
 
 def suite_unit(_):
     """cmocka."""
-    if not build("build", "-Dwerror=true"):
+    if not build_plain():
         yield "build", FAILED, "see above"
         return
     yield from unit("build")
@@ -179,20 +202,20 @@ def suite_e2e(options):
 
 def suite_tsan(_):
     """TSan: the writing thread and the rings, where threads share memory."""
-    if not build("build-tsan", "-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized"):
+    if not build_tsan():
         yield "build", FAILED, "see above"
         return
-    yield from unit("build-tsan", {"TSAN_OPTIONS": "halt_on_error=1:exitcode=99"}, ["sink_threads", "ring", "memory_rings"])
+    yield from unit("build-tsan", {"TSAN_OPTIONS": "halt_on_error=1:exitcode=99"}, TSAN_TESTS)
 
 
 def suite_sanitized(options):
     """ASan and UBSan: unit tests, and end to end on two CPythons (with --long on all of them, and those tests too that need the CPUs
     for themselves: they are about rates and shares, which sanitizers spoil)."""
-    if not build("build-asan", "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"):
+    if not build_sanitized():
         yield "build", FAILED, "see above"
         return
-    yield from unit("build-asan", SANITIZED)
-    env = dict(SANITIZED, PYROMETER=os.path.join(ROOT, "build-asan", "pyrometer"))
+    yield from unit("build-sanitized", SANITIZED)
+    env = dict(SANITIZED, PYROMETER=os.path.join(ROOT, "build-sanitized", "pyrometer"))
     more = [] if options.long else ["--pythons", "two"]
     for test in SOURCE_TESTS:
         more += ["--ignore", os.path.join(E2E, test)]
@@ -214,10 +237,10 @@ def seeds(target):
 
 def fuzz_one(path, seconds):
     target = os.path.basename(path)
-    found = os.path.join(ROOT, "build-fuzz", "corpus", target)
+    found = os.path.join(ROOT, "build-sanitized", "corpus", target)
     os.makedirs(found, exist_ok=True)
     command = [path, found, *seeds(target), "-max_total_time=%d" % seconds, "-timeout=20", "-rss_limit_mb=2048",
-               "-print_final_stats=1", "-artifact_prefix=" + os.path.join(ROOT, "build-fuzz", target + "-")]
+               "-print_final_stats=1", "-artifact_prefix=" + os.path.join(ROOT, "build-sanitized", target + "-")]
     log = os.path.join(LOGS, target + ".log")
     with open(log, "wb") as out:
         # undefined behaviour ends the run like any other finding
@@ -234,13 +257,11 @@ def fuzz_one(path, seconds):
 
 
 def suite_fuzz(options):
-    """Each fuzzer from its kept corpus; new finds stay in build-fuzz/corpus."""
-    # fuzzer-no-link: without it the code under test tells the fuzzer nothing, and it gropes in the dark
-    if not build("build-fuzz", "-Dfuzz=true", "-Db_sanitize=address,undefined", "-Db_lundef=false",
-                 "-Dc_args=-fsanitize=fuzzer-no-link", compiler="clang"):
+    """Each fuzzer from its kept corpus; new finds stay in build-sanitized/corpus."""
+    if not build_sanitized():
         yield "build", FAILED, "see above"
         return
-    targets = sorted(p for p in glob.glob(os.path.join(ROOT, "build-fuzz", "**", "fuzz_*"), recursive=True)
+    targets = sorted(p for p in glob.glob(os.path.join(ROOT, "build-sanitized", "**", "fuzz_*"), recursive=True)
                      if os.path.isfile(p) and os.access(p, os.X_OK) and "." not in os.path.basename(p))
     if not targets:
         yield "fuzzers", FAILED, "none were built"

@@ -22,48 +22,39 @@
     print(m.peak, m.net, m.top)
 
 The work is done by the binary `pyrometer`: this package starts it and reads its JSON (docs/json.md). It
-needs nothing but the standard library, and importing it costs next to nothing: what `run` and `load`
+needs nothing but the standard library, and importing it costs next to nothing: what of it `run` and `load`
 need is imported when they are first used.
 """
 
+# All names at once, the quickest first: a module with a __getattr__, which could wait for the others, is looked into without
+# CPython's shortcuts from 3.11 to 3.14, and `pyrometer.span` is called where that counts. Nothing here imports what the
+# interpreter has not imported anyway.
+from ._marks import counter, mark, span
+
 import os
+import sys
+
+from . import data, history
+from ._api import Recording, Report, Row, Run, load, run
+from ._binary import PyrometerError
+from ._memory import memory
+from ._metric import metric
 
 __version__ = "0.1.0"  # meson.build has it too; a test compares
 
 __all__ = ["PyrometerError", "Recording", "Report", "Row", "Run", "active", "counter", "data", "history", "load", "mark",
            "memory", "metric", "run", "span"]
 
-from ._marks import counter, mark, span  # noqa: E402  small, and wanted without a detour
+if sys.version_info < (3, 11):
 
-TYPE_CHECKING = False  # typing's own would cost its import
-if TYPE_CHECKING:
-    from ._api import Recording, Report, Row, Run, load, run
-    from . import data, history
-    from ._binary import PyrometerError
-    from ._memory import memory
-    from ._metric import metric
-else:
+    class module(type(sys)):
+        """Looks its names up like any object, without the detour by way of a __getattr__ that it has not: a fifth of a span."""
 
-    def __getattr__(name):
-        if name not in __all__:
-            raise AttributeError("module %r has no attribute %r" % (__name__, name))
-        if name in ("data", "history"):
-            from importlib import import_module
+        __slots__ = ()
+        __getattribute__ = object.__getattribute__
 
-            return import_module("." + name, __name__)
-        if name == "PyrometerError":
-            from . import _binary as home
-        elif name == "metric":
-            from . import _metric as home
-        elif name == "memory":
-            from . import _memory as home
-        else:
-            from . import _api as home
-        value = globals()[name] = getattr(home, name)
-        return value
-
-    def __dir__():
-        return sorted(set(globals()) | set(__all__))
+    sys.modules[__name__].__class__ = module
+    del module
 
 
 def _is_ancestor(pid: int) -> bool:

@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 else:
 
     class _Nothing:
-        """A span where nobody listens. Its two methods are C's own: one takes nothing, the other whatever comes, neither
-        changes anything, and both give None back, which lets exceptions pass. Functions of Python would cost thrice as much.
-        """
+        """A span where nobody listens. What `with` calls is C's own, which takes nothing or whatever comes, changes nothing, and
+        returns something false, so that exceptions pass. No method is bound on the way: these are none."""
 
         __slots__ = ()
-        __enter__ = [].clear
-        __exit__ = "".__init__
+        __enter__ = [].reverse
+        __exit__ = type.__prepare__  # a new empty dict, whatever it is given
 
         def method(self):
             """Only to have its type."""
@@ -49,6 +48,9 @@ if sys.version_info < (3, 11):
     from itertools import repeat
 
     globals()["span"] = type(getattr(_NOTHING, "method"))(next, repeat(_NOTHING))
+else:
+    # Where `with` ends in an ordinary call, and one of a Python function is the quickest.
+    setattr(type(_NOTHING), "__exit__", staticmethod(lambda kind, value, traceback: None))
 
 
 def _agent() -> "Optional[Any]":

@@ -6,14 +6,17 @@ libc by itself (NumPy's arrays) can only be seen from a program's start, with `p
 """
 
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
-from typing import Any, List, Optional
 
-from ._api import Row, load
+from ._api import load
 from ._binary import PyrometerError, find
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+    from typing import Any, List, Optional
+
+    from ._api import Row
 
 _library: "Any" = None
 _OWN = r"_memory\.py"  # what this file allocates is not the block's
@@ -60,6 +63,10 @@ class memory:
                                  "'pyrometer run --memory'")
         if self._recorder is not None:
             raise PyrometerError("this block was used already: make another pyrometer.memory()")
+        import shutil
+        import subprocess
+        import tempfile
+
         binary = find()
         self._folder = tempfile.mkdtemp(prefix="pyrometer-")
         path = self._keep or os.path.join(self._folder, "memory.pyro")
@@ -79,6 +86,8 @@ class memory:
 
     def __exit__(self, kind: "Any", value: "Any", traceback: "Any") -> None:
         _library.pyrometer_agent_leave()
+        import shutil
+
         try:
             self._end()
             if sys.exc_info()[0] is None:

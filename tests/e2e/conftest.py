@@ -33,6 +33,9 @@ READING_HALF = {"test_baddays", "test_diff", "test_exports", "test_flame", "test
                 "test_package", "test_totals"}
 
 
+SANITIZED = "PYROMETER_SANITIZED" in os.environ
+
+
 def pytest_generate_tests(metafunc):
     if "python" in metafunc.fixturenames:
         pythons = chosen_pythons(metafunc.config)
@@ -41,7 +44,21 @@ def pytest_generate_tests(metafunc):
                 pythons = harness.two_pythons(pythons)
             elif metafunc.module.__name__ in READING_HALF:
                 pythons = [p for p in pythons if p in harness.two_pythons(pythons) or p is pythons[-1]]
+                if SANITIZED and metafunc.module.__name__ != "test_baddays":
+                    pythons = pythons[-1:]
         metafunc.parametrize("python", pythons, ids=[p.name for p in pythons])
+
+
+def pytest_collection_modifyitems(config, items):
+    """The wheel's tests, which take longest and wait for each other, first, for they stay together on one worker then. Tests that are
+    more about a browser or another reader than about us are not repeated under sanitizers."""
+    items.sort(key=lambda item: "wheel" not in item.keywords)
+    if SANITIZED and config.getoption("--tier") == "quick":
+        ours, others = [], []
+        for item in items:
+            (others if "once" in item.keywords or "browser" in item.fixturenames else ours).append(item)
+        config.hook.pytest_deselected(items=others)
+        items[:] = ours
 
 
 def pytest_configure(config):

@@ -196,7 +196,7 @@ def test_profiler_killed_while_attached(python, target, tmp_path, scale):
         path = tmp_path / ("%d.pyro" % i)
         process = subprocess.Popen([PYROMETER, "attach", "--sample=5000", "-o", str(path), str(one.pid)],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        end = time.monotonic() + rng.choice([0.003, 0.02, 0.1, 1, 3]) * rng.random()
+        end = time.monotonic() + rng.choice([0.003, 0.02, 0.1, 0.7, scale(1.5, 3)]) * rng.random()
         while time.monotonic() < end:
             assert not set(task_states(one.pid)) & set("Tt")
         process.kill()
@@ -220,7 +220,7 @@ def test_profiler_killed_while_running(python, tmp_path, scale):
                                     python.path, workload("chains.py"), "10", "200", "600"],
                                    env=dict([token.split("=")], PATH=os.environ["PATH"]),
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(rng.choice([0.003, 0.02, 0.1, 1, 3]) * rng.random())
+        time.sleep(rng.choice([0.003, 0.02, 0.1, 0.7, scale(1.5, 3)]) * rng.random())
         process.kill()
         process.wait()
         # what the profiler had started is the program by now, or gone: nothing half-way, nothing stopped

@@ -120,6 +120,7 @@ def test_version():
     assert re.fullmatch(r"pyrometer \d+\.\d+\.\d+\S*\n", done.stdout) and done.stderr == ""
 
 
+@pytest.mark.once
 def test_man_pages_are_good_roff(tmp_path):
     groff = shutil.which("groff")
     if not groff:

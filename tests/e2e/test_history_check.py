@@ -272,7 +272,7 @@ def test_runs_again_on_a_regression(tmp_path, monkeypatch):
     pyrometer("run", "--quiet", "--no-profile", "--repeat", "8", *command, check=0)
     done = pyrometer("run", "--quiet", "--on-regression", "calls,lines", *command, check=0)
     assert "regression" not in done.stderr
-    app.write_text("import sys, time\ndef wait():\n    time.sleep(6)\nwait()\nprint('out')\nsys.exit(0)\n")
+    app.write_text("import sys, time\ndef wait():\n    time.sleep(2.5)\nwait()\nprint('out')\nsys.exit(0)\n")
     done = pyrometer("run", "--quiet", "--on-regression", "calls,lines", *command, check=0)
     assert "running it again with calls,lines" in done.stderr and done.stdout == "out\nout\n"
     runs = json.loads(pyrometer("history", key_of(app), "--json", check=0).stdout)

@@ -45,10 +45,42 @@ def test_version_is_the_binarys(python):
 
 
 def test_import_is_light(python):
-    """`python -m pyrometer` pays for every module."""
+    """`python -m pyrometer` pays for every module, and so does who only marks a timeline: none that is not ours."""
     text = "import sys\nbefore = set(sys.modules)\nimport pyrometer, pyrometer._binary\nprint(*sorted(set(sys.modules) - before))"
     found = set(python_runs(python, text).split()) - {"itertools"}  # which is no file, and wanted below 3.11
-    assert found == {"pyrometer", "pyrometer._binary", "pyrometer._marks"}
+    assert found == {"pyrometer"} | {"pyrometer." + name for name in ("_api", "_binary", "_marks", "_memory", "_metric", "data", "history")}
+
+
+def test_package_is_a_module(python):
+    """Also below 3.11, where it has a class of its own; and it has no __getattr__, which would make its names slow."""
+    text = """if 1:
+        import importlib, inspect, pyrometer, types
+        assert isinstance(pyrometer, types.ModuleType) and inspect.ismodule(pyrometer) and not hasattr(pyrometer, "__getattr__")
+        assert importlib.reload(pyrometer) is pyrometer and importlib.import_module("pyrometer.history") is pyrometer.history
+        pyrometer.run, kept = None, pyrometer.run
+        assert pyrometer.run is None
+        pyrometer.run = kept
+    """
+    python_runs(python, text)
+
+
+def test_rows_stay_as_they_are(python):
+    text = """if 1:
+        import copy, pickle, pyrometer
+        raw = {"name": "f", "file": None, "line": 1, "self": 1.5, "self_percent": 1.0, "total": 2.0, "total_percent": 2.0, "later": 3}
+        row = pyrometer.Row.from_json(dict(raw, callers=[raw]))
+        assert (row.self, row.file, row.calls, row.callees, row.raw["later"], row.callers[0].name) == (1.5, None, None, [], 3, "f")
+        for change in (lambda: setattr(row, "self", 2.0), lambda: delattr(row, "self"), lambda: setattr(row, "new", 1)):
+            try:
+                change()
+            except AttributeError:
+                continue
+            raise AssertionError("changed")
+        assert row == pyrometer.Row.from_json(dict(raw, callers=[raw], later=4)) and row != pyrometer.Row.from_json(raw) and row != 1
+        assert copy.deepcopy(row) == pickle.loads(pickle.dumps(row)) == row
+        assert repr(row).startswith("Row(name='f', file=None, line=1, self=1.5, ") and "raw" not in repr(row)
+    """
+    python_runs(python, text)
 
 
 def test_names(python):

