@@ -153,7 +153,7 @@ struct ring_calibration {
     uint32_t c_inside, c_outside;
     uint32_t aside; /* for one RING_ASIDE, all of it counted to the running function */
     uint32_t line;
-    uint32_t pace;  /* ticks of the reference work meanwhile: see ring_header.pace_ticks */
+    uint32_t pace;  /* how slow the machine was meanwhile: see ring_header.pace_ticks */
     uint32_t error; /* half of the spread of python_inside + python_outside */
 };
 
@@ -173,7 +173,7 @@ struct ring_header {
     _Atomic uint64_t lost;         /* records that were dropped */
     _Atomic uint64_t waits;        /* times it waited for room */
     _Atomic uint64_t waited_ticks; /* and how long in all */
-    _Atomic uint64_t pace_ticks;   /* what a fixed piece of work took, summed up … */
+    _Atomic uint64_t pace_ticks;   /* how slow the machine was (agent/pace.h), summed up … */
     _Atomic uint64_t pace_count;   /* … over so many times, spread over the records */
     _Atomic uint32_t writing; /* memory: a record is being made, and may have its stamp already */
     uint8_t producer_reserved[12];
