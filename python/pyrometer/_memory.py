@@ -6,7 +6,6 @@ libc by itself (NumPy's arrays) can only be seen from a program's start, with `p
 """
 
 import os
-import sys
 
 from ._api import load
 from ._binary import PyrometerError, find
@@ -19,7 +18,12 @@ if TYPE_CHECKING:
     from ._api import Row
 
 _library: "Any" = None
-_OWN = r"_memory\.py"  # what this file allocates is not the block's
+
+
+def _own() -> str:
+    """What this file allocates is not the block's: a pattern for its own name, and nobody else's."""
+    name = memory.__enter__.__code__.co_filename
+    return "^" + "".join("[%s]" % c if c in ".*+?()|{}$" else "\\" + c if c in "[]^\\" else c for c in name) + ":"
 
 
 def _agent(path: str) -> "Any":
@@ -72,7 +76,9 @@ class memory:
         path = self._keep or os.path.join(self._folder, "memory.pyro")
         self._recorder = subprocess.Popen(
             [binary, "attach", "--memory=objects", "--invite-fd=1", "--quiet", "--force", "-o", path, str(os.getpid())],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
+            start_new_session=True)  # Ctrl-C is for the program: what it does with it is the block's affair
+        self._pid = os.getpid()
         self._path = path
         assert self._recorder.stdout is not None
         invitation, library = self._recorder.stdout.readline().strip(), self._recorder.stdout.readline().strip()
@@ -86,11 +92,17 @@ class memory:
 
     def __exit__(self, kind: "Any", value: "Any", traceback: "Any") -> None:
         _library.pyrometer_agent_leave()
+        if os.getpid() != self._pid:
+            return  # a forked child goes out by its parent's door: the block goes on there
         import shutil
 
         try:
+            early = self._recorder is not None and self._recorder.poll() is not None
             self._end()
-            if sys.exc_info()[0] is None:
+            if early and kind is None:
+                raise PyrometerError("memory was not watched to the end of the block: its recorder was ended%s"
+                                     % (": " + self._said if self._said else ""))
+            if kind is None:
                 self._read()
         finally:
             if self._folder:
@@ -106,12 +118,12 @@ class memory:
         self._said = recorder.communicate()[1].strip()
 
     def _read(self) -> None:
-        run = load(self._path)
-        peak = run.report(by="line", metric="peak", exclude=_OWN, limit=0)
-        held = run.report(by="line", metric="leaked", exclude=_OWN, limit=0)
-        allocated = run.report(by="line", metric="allocated", exclude=_OWN, limit=0)
+        run, own = load(self._path), _own()
+        peak = run.report(by="line", metric="peak", exclude=own, limit=0)
+        held = run.report(by="line", metric="leaked", exclude=own, limit=0)
+        allocated = run.report(by="line", metric="allocated", exclude=own, limit=0)
         self.peak, self.net, self.allocated = int(peak.total), int(held.total), int(allocated.total)
-        self.count = int(run.report(metric="count", exclude=_OWN, limit=1).total)
+        self.count = int(run.report(metric="count", exclude=own, limit=1).total)
 
         def largest(rows: "List[Row]") -> "List[Row]":
             return sorted((r for r in rows if r.self), key=lambda r: -r.self)[:self._limit]

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,9 +95,12 @@ static int session_fd(void)
     return guest.fd;
 }
 
-static void on_thread_end(void *unused)
+/* Other destructors give memory back, too, and may come after ours: they are called in rounds, of which ours waits for the last. */
+static void on_thread_end(void *value)
 {
-    (void)unused;
+    static __thread unsigned rounds;
+    if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(end_key, value) == 0)
+        return;
     guest_close_thread();
     if (guest_thread_ends)
         guest_thread_ends();
@@ -136,6 +140,7 @@ bool guest_enter(const char *variable)
     guest.image = guest_now();
     guest.session = s;
     guest.left = false;
+    guest.entered_by = getpid();
     if (!has_end_key)
         has_end_key = pthread_key_create(&end_key, on_thread_end) == 0;
     return true;
@@ -159,7 +164,8 @@ void guest_leave(void)
 {
     /* Threads that are on their way in find that it has ended. It stays until the next one has ended, too. */
     static struct ring_session *before;
-    atomic_store(&guest.session->stop, 1);
+    if (guest.entered_by == getpid()) /* a forked child has its parent's, which goes on */
+        atomic_store(&guest.session->stop, 1);
     if (before)
         guest_unmap(before, RING_SESSION_BYTES);
     before = guest.session;

@@ -25,6 +25,7 @@ struct guest {
     int fd;                       /* the session's file; may be closed by the program */
     uint64_t file_dev, file_ino;  /* to tell whether it was */
     uint64_t image;               /* ring_header.image */
+    int entered_by;               /* process: a child that it forks is a guest by inheritance */
     uint64_t check_ticks;         /* the recorder is looked for so often */
     char variable[64];            /* what RING_VARIABLE holds, for children */
 };

@@ -25,7 +25,7 @@ static struct memory_thread *last_writer;
 
 static void close_thread(void);
 
-void memory_start(void)
+bool memory_start(void)
 {
     enum { PAGE = 4096 };
     bool sampled = guest.instruments & RING_SAMPLED;
@@ -34,19 +34,20 @@ void memory_start(void)
         bool ready = !sampled || memory_sample_init();
         atomic_store(memory_switch, ready);
         atomic_fetch_add(&guest.session->refused, !ready);
-        return;
+        return ready;
     }
     uint8_t *page = guest_map(PAGE, -1, 0);
     bool good = page && syscall(SYS_madvise, page, (size_t)PAGE, (long)MADV_WIPEONFORK) == 0 &&
                 memory_stack_init() && (!sampled || memory_sample_init());
     if (!good) {
         atomic_fetch_add(&guest.session->refused, 1);
-        return;
+        return false;
     }
     memory_watch_code();
     guest_thread_ends = close_thread;
     memory_switch = (_Atomic uint8_t *)page;
     atomic_store(memory_switch, 1);
+    return true;
 }
 
 void memory_stop(void)
@@ -77,11 +78,15 @@ static void close_thread(void)
         return;
     struct ring_header *h = me->ring;
     uint32_t slot = me->slot;
+    bool is_stale = me->session != guest.image;
     me->inside++;
     if (me->frames)
         guest_unmap(me->frames, me->capacity * sizeof *me->frames);
-    *me = (struct memory_thread){.refused = true};
-    guest_close_ring(h, slot);
+    *me = (struct memory_thread){.refused = true, .session = guest.image};
+    if (is_stale) /* of a recorder that is gone: the slot is somebody else's by now */
+        guest_unmap(h, RING_SLOT_BYTES);
+    else
+        guest_close_ring(h, slot);
 }
 
 /* --- room --- */
@@ -199,7 +204,7 @@ static __attribute__((noinline)) void change_session(struct memory_thread *me)
     me->head = me->limit = 0;
     me->depth = 0;
     me->refused = false;
-    me->session = guest.session;
+    me->session = guest.image;
 }
 
 /* Comes in: false if this is inside of an allocator, or of us. */
@@ -208,7 +213,7 @@ static inline bool begin(struct memory_thread *me)
     if (me->inside)
         return false;
     me->inside = 1;
-    if (unlikely(me->session != guest.session))
+    if (unlikely(me->session != guest.image))
         change_session(me);
     if (likely(me->ring))
         atomic_store_explicit(&me->ring->writing, 1, memory_order_relaxed);
@@ -336,6 +341,7 @@ void memory_mark(void)
         return;
     uint64_t now = guest_now();
     const struct guest_piece piece = {&now, sizeof now};
-    memory_put_ext(me, RINGMEM_EXT_MARK, &piece, 1);
+    if (memory_put_ext(me, RINGMEM_EXT_MARK, &piece, 1) && now > me->last)
+        me->last = now; /* the next record counts from here: the mark is a stamp */
     end(me);
 }

@@ -30,7 +30,8 @@ struct memory_thread {
     uint64_t last;        /* tick of the last stamp */
     uint64_t *words;
     struct ring_header *ring;
-    const struct ring_session *session; /* whose ring it is */
+    uint64_t
+        session; /* whose ring it is: guest.image then, for an address may be another's later */
     uint32_t slot;
     uint32_t depth, capacity;
     struct memory_frame *frames; /* outermost first: what the recorder knows */
@@ -44,8 +45,8 @@ extern __thread struct memory_thread memory_me __attribute__((tls_model("initial
  * into its parent's. */
 extern _Atomic uint8_t *memory_switch;
 
-/* Begins; a CPython is there. */
-void memory_start(void);
+/* Begins; a CPython is there. False: it is refused, and told so. */
+bool memory_start(void);
 /* Ends, so that it can begin anew. With the GIL. */
 void memory_stop(void);
 void memory_forked(void);
@@ -69,6 +70,9 @@ void memory_undo(const void *block);
 /* The same of pages. `began`: a tick before the call, since which they may be somebody else's. */
 void memory_mapped(enum record_allocator allocator, const void *at, size_t size);
 void memory_unmapped(const void *at, size_t size, uint64_t began);
+
+/* A few bytes that free() passes over, at any place in them. NULL: there are none left. */
+void *memory_take_for_ever(size_t size);
 
 /* The program has set a mark. */
 void memory_mark(void);

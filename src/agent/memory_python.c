@@ -27,9 +27,16 @@ static inline bool goes_on(const struct domain *d, size_t size)
     return size - 1 >= SMALL || !d->pooled;
 }
 
+/* Somebody who has no need of the GIL may have looked up the context that was there before ours, which is none, and then our
+ * function. */
+static inline const struct domain *domain_of(const void *ctx)
+{
+    return likely(ctx) ? ctx : &domains[PY_DOMAIN_RAW];
+}
+
 static void *domain_malloc(void *ctx, size_t size)
 {
-    const struct domain *d = ctx;
+    const struct domain *d = domain_of(ctx);
     struct memory_thread *me = &memory_me;
     unsigned nested = goes_on(d, size);
     me->inside += nested;
@@ -42,7 +49,7 @@ static void *domain_malloc(void *ctx, size_t size)
 
 static void *domain_calloc(void *ctx, size_t count, size_t size)
 {
-    const struct domain *d = ctx;
+    const struct domain *d = domain_of(ctx);
     struct memory_thread *me = &memory_me;
     me->inside++;
     void *p = d->below.calloc(d->below.ctx, count, size);
@@ -54,7 +61,7 @@ static void *domain_calloc(void *ctx, size_t count, size_t size)
 
 static void *domain_realloc(void *ctx, void *block, size_t size)
 {
-    const struct domain *d = ctx;
+    const struct domain *d = domain_of(ctx);
     struct memory_thread *me = &memory_me;
     bool freed = memory_is_on() && block && memory_frees(block, d->order);
     me->inside++;
@@ -69,7 +76,7 @@ static void *domain_realloc(void *ctx, void *block, size_t size)
 
 static void domain_free(void *ctx, void *block)
 {
-    const struct domain *d = ctx;
+    const struct domain *d = domain_of(ctx);
     struct memory_thread *me = &memory_me;
     if (memory_is_on() && block)
         memory_frees(block, d->order);
@@ -149,6 +156,10 @@ static bool watch_arenas(void)
 /* With malloc below, an address is anybody's as soon as it is given back: then every record is stamped. */
 static bool has_small_blocks_of_its_own(void)
 {
+    const char *name =
+        py._PyMem_GetCurrentAllocatorName ? py._PyMem_GetCurrentAllocatorName() : NULL;
+    if (name) /* it has none where somebody has put an allocator before Python's */
+        return strncmp(name, "pymalloc", 8) == 0;
     const char *choice = getenv("PYTHONMALLOC");
     return !choice || !*choice || strncmp(choice, "pymalloc", 8) == 0;
 }

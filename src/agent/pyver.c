@@ -112,6 +112,7 @@ bool pyver_load(void)
                                                                          "_PyCode_GetExtra");
     py.current_thread = (py_tstate * (*)(void))
         find_either("PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet");
+    py.is_finalizing = (int (*)(void))find_either("Py_IsFinalizing", "_Py_IsFinalizing");
 #define X(name, symbol)                                                                            \
     if (!(py.name = find(#symbol)))                                                                \
         return false;
@@ -130,6 +131,15 @@ bool pyver_load(void)
     return (py.minor == 8 && py.PyThreadState_Swap) ||
            (py._PyEval_SetProfile && py._PyEval_SetTrace && py.PyFrame_GetCode &&
             py.PyFrame_GetBack);
+}
+
+void pyver_mark_debug_block(char *block, size_t size)
+{
+    enum { WORD = 8, FORBIDDEN = 0xfd };
+    memset(block, FORBIDDEN, size + PY_DEBUG_BEFORE + PY_DEBUG_AFTER);
+    for (unsigned i = 0; i < WORD; i++) /* the size, its highest byte first */
+        block[i] = (char)(size >> 8 * (WORD - 1 - i));
+    block[WORD] = 'r'; /* of the domain for raw memory */
 }
 
 py_object *pyver_frame_code(py_frame *frame)

@@ -110,7 +110,8 @@ enum { PY_DOMAIN_RAW = 0, PY_DOMAIN_MEM = 1, PY_DOMAIN_OBJECT = 2, PY_DOMAINS = 
     X(PyInterpreterState_Main, void *, (void))                                                     \
     X(PyInterpreterState_ThreadHead, py_tstate *, (void *))                                        \
     X(PyThreadState_Next, py_tstate *, (py_tstate *))                                              \
-    X(PyThreadState_Swap, py_tstate *, (py_tstate *))
+    X(PyThreadState_Swap, py_tstate *, (py_tstate *))                                              \
+    X(_PyMem_GetCurrentAllocatorName, const char *, (void))
 
 /* Types whose exact instances the guest looks into. */
 #define PYVER_TYPES(X)                                                                             \
@@ -146,6 +147,7 @@ struct pyver {
     int (*set_extra)(py_object *code, ptrdiff_t index, void *value);
     int (*get_extra)(py_object *code, ptrdiff_t index, void **value);
     py_tstate *(*current_thread)(void); /* NULL where nobody holds the GIL */
+    int (*is_finalizing)(void);         /* may be NULL */
     /* data */
     py_object *none;
     py_object *cfunction_type, *cmethod_type /* 3.9+ */, *method_descr_type;
@@ -193,6 +195,11 @@ static inline uint32_t py_u32(const void *o, uint32_t offset)
 
 /* The code object of a frame, borrowed. */
 py_object *pyver_frame_code(py_frame *frame);
+
+/* Python's debugging allocators have marks before and after each block: its size, its domain, bytes that must not change. Writes
+ * those of raw memory around `size` bytes, which begin PY_DEBUG_BEFORE bytes into the block. */
+enum { PY_DEBUG_BEFORE = 16, PY_DEBUG_AFTER = 16 };
+void pyver_mark_debug_block(char *block, size_t size);
 
 /* The frame that called it, or NULL; borrowed. */
 py_frame *pyver_frame_back(py_frame *frame);

@@ -133,6 +133,30 @@ static bool runs_python(void)
     return name && strncmp(name + 1, "python", 6) == 0;
 }
 
+/* An entry in the interpreter's list of audit hooks. We are before it has read its options: with PYTHONMALLOC=debug or -X dev it
+ * gives the entry back, at its very end, to another allocator than the one it was taken from, which looks for its own marks
+ * around every block (pyver.h) and ends the program if they are not there. So the entry has them. free() passes it over. */
+static void *give_entry(void *ctx, size_t size)
+{
+    (void)ctx;
+    char *block = memory_take_for_ever(size + PY_DEBUG_BEFORE + PY_DEBUG_AFTER);
+    if (!block)
+        return NULL;
+    pyver_mark_debug_block(block, size);
+    return block + PY_DEBUG_BEFORE;
+}
+
+static void listen(void)
+{
+    struct py_allocator below;
+    py.PyMem_GetAllocator(PY_DOMAIN_RAW, &below);
+    const struct py_allocator ours = {below.ctx, give_entry, below.calloc, below.realloc,
+                                      below.free};
+    py.PyMem_SetAllocator(PY_DOMAIN_RAW, &ours);
+    py.PySys_AddAuditHook(on_audit, NULL);
+    py.PyMem_SetAllocator(PY_DOMAIN_RAW, &below);
+}
+
 __attribute__((constructor)) static void come_in(void)
 {
     if (!guest_enter(getenv(RING_VARIABLE)))
@@ -142,7 +166,7 @@ __attribute__((constructor)) static void come_in(void)
         return;
     pthread_atfork(NULL, NULL, on_fork);
     is_embedded = !runs_python();
-    py.PySys_AddAuditHook(on_audit, NULL);
+    listen();
     if (guest.instruments & RING_MEMORY)
         memory_start();
 }
@@ -166,7 +190,10 @@ int pyrometer_agent_invite(const char *variable)
     if (!forks)
         pthread_atfork(NULL, NULL, on_fork);
     forks = true;
-    memory_start();
+    if (!memory_start()) {
+        guest_leave();
+        return -1;
+    }
     memory_watch_python();
     return 0;
 }

@@ -240,6 +240,11 @@ int cmd_query_check(const struct analysis_query *query, const struct profile *pr
                         "%s is of one moment and has no range: leave out --range, or say --metric "
                         "allocated or count",
                         metric->name);
+    const char *kind = profile_meta_value(profile, "memory.mode");
+    if (strcmp(metric->name, "temporary") == 0 && kind && strcmp(kind, "sampled") == 0)
+        return cmd_fail(CMD_FAILED,
+                        "what was given back at once is not known of samples: record it "
+                        "with --memory=heap or --memory=objects");
     if (ranged && metric->weigh_calls)
         return cmd_fail(
             CMD_FAILED,

@@ -68,7 +68,7 @@ static void put_instruments(struct format_writer *w, const struct record_options
             n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", n ? "," : "", names[i].name);
     format_writer_meta(w, "instruments", text);
     if (o->instruments & RING_MEMORY)
-        format_writer_meta(w, "memory",
+        format_writer_meta(w, "memory.mode",
                            o->instruments & RING_SAMPLED   ? "sampled"
                            : o->instruments & RING_OBJECTS ? "objects"
                                                            : "heap");

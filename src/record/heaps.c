@@ -33,7 +33,7 @@ static void free_feed(struct heaps_feed *f)
     free(f);
 }
 
-static void free_process(struct heaps_process *p)
+void heaps_free_process(struct heaps_process *p)
 {
     for (size_t i = 0; i < p->feeds.len; i++)
         free_feed(p->feeds.data[i]);
@@ -57,7 +57,7 @@ void heaps_free(struct heaps *h)
     if (!h)
         return;
     for (size_t i = 0; i < h->processes.len; i++)
-        free_process(h->processes.data[i]);
+        heaps_free_process(h->processes.data[i]);
     for (size_t i = 0; i < h->codes.len; i++) {
         free(h->codes.data[i].code.name);
         free(h->codes.data[i].code.qualname);
@@ -66,7 +66,10 @@ void heaps_free(struct heaps *h)
     }
     vec_release(&h->processes);
     vec_release(&h->codes);
+    vec_release(&h->aliases);
     idxmap_release(&h->code_map);
+    idxmap_release(&h->content_map);
+    idxmap_release(&h->alias_map);
     free(h->lines);
     free(h);
 }
@@ -95,19 +98,40 @@ static struct heaps_process *process_of(struct heaps *h, uint32_t pid, uint64_t 
     return p;
 }
 
+/* Programs may have had many threads more than they have. */
+static void forget_closed(struct heaps_process *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->open.len; i++)
+        if (p->open.data[i]->ring)
+            p->open.data[kept++] = p->open.data[i];
+    p->open.len = kept;
+}
+
+/* That of an ended thread with the same identity, or a new one. */
+static struct heaps_feed *feed_for(struct heaps_process *p, uint64_t ident)
+{
+    for (size_t i = 0; i < p->feeds.len; i++)
+        if (!p->feeds.data[i]->ring && p->feeds.data[i]->owner.ident == ident)
+            return p->feeds.data[i];
+    struct heaps_feed **place = vec_push(&p->feeds);
+    struct heaps_feed *f = place ? calloc(1, sizeof *f) : NULL;
+    if (f) {
+        *place = f;
+        f->number = (uint32_t)min_u64(p->feeds.len - 1, MAX_THREADS - 1);
+    } else if (place) {
+        p->feeds.len--;
+    }
+    return f;
+}
+
 void heaps_meet(struct heaps *h, uint32_t slot, struct ring_header *ring)
 {
     struct heaps_process *p = process_of(h, ring->pid, ring->image);
-    struct heaps_feed **place = p ? vec_push(&p->feeds) : NULL;
-    struct heaps_feed *f = place ? calloc(1, sizeof *f) : NULL;
-    if (!f) {
-        if (place)
-            p->feeds.len--;
-        session_unmap_slot(ring);
-        return;
-    }
-    struct heaps_feed **among = vec_push(&p->open);
-    *place = f;
+    if (p)
+        forget_closed(p); /* one of them may be this one's place */
+    struct heaps_feed *f = p ? feed_for(p, ring->ident) : NULL;
+    struct heaps_feed **among = f ? vec_push(&p->open) : NULL;
     if (!among) {
         session_unmap_slot(ring);
         return;
@@ -119,8 +143,10 @@ void heaps_meet(struct heaps *h, uint32_t slot, struct ring_header *ring)
     f->words = (const uint64_t *)((const char *)ring + RING_HEADER_BYTES);
     f->tail = f->head = atomic_load(&ring->tail);
     f->tick = ring->start_tick;
-    f->number = (uint32_t)min_u64(p->feeds.len - 1, MAX_THREADS - 1);
+    f->last_block = 0;
     f->undo.site = UINT32_MAX;
+    f->lost_seen = f->waited_seen = 0;
+    f->path.len = 0;
     ring_owner_read(ring, &f->owner);
     h->feed[slot] = f;
 }
@@ -253,14 +279,15 @@ static void look_at_rings(struct heaps *h, struct heaps_process *p,
     }
 }
 
-/* Programs may have had many threads more than they have. */
-static void forget_closed(struct heaps_process *p)
+/* Is all taken that had been published when the turn began, and nothing in the making? */
+static bool is_read(const struct heaps_process *p)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < p->open.len; i++)
-        if (p->open.data[i]->ring)
-            p->open.data[kept++] = p->open.data[i];
-    p->open.len = kept;
+    for (size_t i = 0; i < p->open.len; i++) {
+        const struct heaps_feed *f = p->open.data[i];
+        if (f->ring && (f->tail < f->head || f->writing))
+            return false;
+    }
+    return true;
 }
 
 static uint64_t turn(struct heaps *h, struct heaps_process *p, const struct session_clock *clock,
@@ -290,7 +317,7 @@ static uint64_t turn(struct heaps *h, struct heaps_process *p, const struct sess
         heaps_snapshot(h, p, RECORD_MEMORY_LAST, now - h->origin_ns);
         p->ended = true;
     } else if (!dead) {
-        heaps_keep_time(h, p);
+        heaps_keep_time(h, p, clock, is_read(p) ? horizon : min_u64(horizon, p->taken_tick));
     }
     return taken;
 }

@@ -20,7 +20,13 @@ struct heaps_code {
     bool asked;              /* its source is looked for */
 };
 
-/* One ring. It stays after its thread has ended, for its sites bear its number. */
+/* A number that means the same as another. */
+struct heaps_alias {
+    uint32_t id, known;
+};
+
+/* One ring. It stays after its thread has ended, for its sites bear its number; a later thread with the same identity, which is the
+ * same one in the file, takes its place. */
 struct heaps_feed {
     uint32_t slot;
     struct ring_header *ring; /* mapped; NULL: its thread has ended */
@@ -80,6 +86,8 @@ struct heaps_process {
     VEC(struct heaps_snapshot) snapshots;
     VEC(struct heaps_point) points;
     uint64_t checkpoint_ns, point_ns; /* when the last ones were taken */
+    uint64_t checkpoint_time_ns;      /* what the last one is of, by the recording's clock */
+    uint64_t taken_tick;              /* the newest stamp that was taken */
     uint64_t checkpoint_bytes; /* about what the last one took in the file, and all of them */
     uint64_t written_bytes;
     uint64_t marks;
@@ -107,7 +115,10 @@ struct heaps {
     VEC(struct heaps_process *) processes;
     struct heaps_feed *feed[RING_MAX_SLOTS];
     VEC(struct heaps_code) codes;
-    struct idxmap code_map;   /* by number: a program may make up any */
+    struct idxmap code_map;    /* by number: a program may make up any */
+    struct idxmap content_map; /* by what they say */
+    VEC(struct heaps_alias) aliases;
+    struct idxmap alias_map;
     uint64_t codes_new;       /* definitions that have come */
     struct heaps_line *lines; /* HEAPS_LINES of them: lines that were looked up lately */
     uint32_t beyond_code;     /* id of what stands for HEAP_BEYOND */
@@ -115,6 +126,7 @@ struct heaps {
 
 int heaps_new(const struct session *session, uint64_t origin_ns, struct heaps **ret);
 void heaps_free(struct heaps *h);
+void heaps_free_process(struct heaps_process *p);
 
 /* A ring appears, mapped; it is ours from then on. */
 void heaps_meet(struct heaps *h, uint32_t slot, struct ring_header *ring);
@@ -122,6 +134,9 @@ void heaps_meet(struct heaps *h, uint32_t slot, struct ring_header *ring);
 /* Decodes what there is, some of it at a time. `clock`: a moment before the slots were looked over for new rings, so that what is
  * stamped before it is published by now, or being written. `last`: no more will come. Returns the words that were taken. */
 uint64_t heaps_turn(struct heaps *h, const struct session_clock *clock, bool deaths, bool last);
+
+/* The number that stands for this one: that of an equal code that came before, or itself. */
+uint32_t heaps_known_code(struct heaps *h, uint32_t number);
 
 /* The definition of a code number; NULL: it has not come. Good until the next turn. */
 struct heaps_code *heaps_find_code(struct heaps *h, uint32_t number);
@@ -143,10 +158,11 @@ void heaps_take_record(struct heaps *h, struct heaps_process *p, struct heaps_fe
 /* A tick as ns after the origin of the recording. */
 uint64_t heaps_ns(const struct heaps *h, const struct session_clock *clock, uint64_t tick);
 
-/* Takes points and checkpoints of a process when they are due. */
-void heaps_keep_time(struct heaps *h, struct heaps_process *p);
+/* Takes points and checkpoints of a process when they are due. All that was stamped up to `tick` has been taken. */
+void heaps_keep_time(struct heaps *h, struct heaps_process *p, const struct session_clock *clock,
+                     uint64_t tick);
 
-/* Takes a checkpoint of a process, for the carrier to write. */
+/* Takes a checkpoint of a process as it was then, for the carrier to write. A process's follow each other in time. */
 void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, uint64_t now_ns);
 
 /* --- heaps_carry.c: into the file, by the recorder's thread --- */

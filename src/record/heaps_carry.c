@@ -298,13 +298,26 @@ static void carry_process(struct carry *c, double ns_per_tick)
     carry_points(c);
 }
 
+/* It has ended, and all of it is in the file. */
+static bool is_done(const struct heaps_process *p)
+{
+    return p->ended && !p->snapshots.len && !p->points.len &&
+           (!p->heap.log || !p->heap.log->done.len);
+}
+
 void heaps_carry(struct heaps *h, struct target_shared *shared, struct procs *procs,
                  double ns_per_tick, bool last)
 {
     struct carry c = {.h = h, .shared = shared, .procs = procs, .last = last};
+    size_t kept = 0;
     for (size_t i = 0; i < h->processes.len; i++) {
         c.p = h->processes.data[i];
         carry_process(&c, ns_per_tick);
+        if (is_done(c.p)) /* programs may start thousands */
+            heaps_free_process(c.p);
+        else
+            h->processes.data[kept++] = c.p;
     }
+    h->processes.len = kept;
     vec_release(&c.path);
 }

@@ -122,7 +122,7 @@ void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, ui
     }
     s->head = (struct record_memory){
         .flags = flags | (heap->interval ? RECORD_MEMORY_SAMPLED : 0),
-        .time_ns = now_ns,
+        .time_ns = max_u64(now_ns, p->checkpoint_time_ns),
         .live_bytes = unscaled(heap, heap->live_bytes),
         .live_count = unscaled(heap, heap->live_count),
         .peak_bytes = unscaled(heap, heap->peak_bytes),
@@ -133,12 +133,14 @@ void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, ui
         if (heap->sites.data[i].changed)
             take_change(&heap->sites.data[i], (uint32_t)i, &s->changes[s->change_count++]);
     enum { SITE_BYTES = 8 }; /* of one in the file, compressed, about */
+    p->checkpoint_time_ns = s->head.time_ns;
     p->checkpoint_ns = clock.ns;
     p->checkpoint_bytes = s->change_count * SITE_BYTES + 64;
     p->written_bytes += p->checkpoint_bytes;
 }
 
-void heaps_keep_time(struct heaps *h, struct heaps_process *p)
+void heaps_keep_time(struct heaps *h, struct heaps_process *p, const struct session_clock *clock,
+                     uint64_t tick)
 {
     enum { POINTS = 1000, CHECKPOINTS = 128, PART = 8 };
     uint64_t now = clock_mono_ns(), age = now - p->start_ns;
@@ -153,5 +155,5 @@ void heaps_keep_time(struct heaps *h, struct heaps_process *p)
     double least = min_u64(CHECKPOINT_NS, max_u64(age / 2, 50 * NS_PER_MS));
     if ((double)(now - p->checkpoint_ns) >= (wait > least ? wait : least) &&
         (p->heap.live_count || p->heap.sites.len))
-        heaps_snapshot(h, p, 0, now - h->origin_ns);
+        heaps_snapshot(h, p, 0, heaps_ns(h, clock, tick));
 }

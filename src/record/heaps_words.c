@@ -40,17 +40,73 @@ struct heaps_code *heaps_find_code(struct heaps *h, uint32_t number)
     return at == IDXMAP_NONE ? NULL : &h->codes.data[at];
 }
 
-/* Takes the texts over. False without memory. */
+/* --- definitions ---
+ *
+ * A program that evaluates text makes new code again and again, which differs in nothing but its number: it is known by the
+ * number of the first, or its stacks would fill the trie. */
+
+uint32_t heaps_known_code(struct heaps *h, uint32_t number)
+{
+    uint32_t at;
+    IDXMAP_FIND(&h->alias_map, hash_u64(number), i, h->aliases.data[i].id == number, at);
+    return at == IDXMAP_NONE ? number : h->aliases.data[at].known;
+}
+
+static uint32_t hash_code(const struct remote_code *r)
+{
+    uint64_t texts =
+        (uint64_t)hash_bytes(r->name, r->name_len) << 32 | hash_bytes(r->qualname, r->qualname_len);
+    uint64_t rest =
+        (uint64_t)hash_bytes(r->file, r->file_len) << 32 | hash_bytes(r->lines, r->lines_len);
+    return hash_u64(texts ^ rest * 31 ^ r->first_line);
+}
+
+static bool same_bytes(const void *a, size_t a_len, const void *b, size_t b_len)
+{
+    return a_len == b_len && memcmp(a, b, a_len) == 0;
+}
+
+static bool same_code(const struct remote_code *a, const struct remote_code *b)
+{
+    return a->first_line == b->first_line && a->encoding == b->encoding &&
+           same_bytes(a->name, a->name_len, b->name, b->name_len) &&
+           same_bytes(a->qualname, a->qualname_len, b->qualname, b->qualname_len) &&
+           same_bytes(a->file, a->file_len, b->file, b->file_len) &&
+           same_bytes(a->lines, a->lines_len, b->lines, b->lines_len);
+}
+
+/* Is there one like it? Then the number means that one from now on, if there is memory to say so. */
+static bool is_known(struct heaps *h, uint32_t number, const struct remote_code *r, uint32_t hash)
+{
+    uint32_t at;
+    IDXMAP_FIND(&h->content_map, hash, i, same_code(&h->codes.data[i].code, r), at);
+    struct heaps_alias *alias = at != IDXMAP_NONE ? vec_push(&h->aliases) : NULL;
+    if (!alias)
+        return false;
+    *alias = (struct heaps_alias){number, h->codes.data[at].id};
+    if (idxmap_insert(&h->alias_map, hash_u64(number), (uint32_t)h->aliases.len - 1) == 0)
+        return true;
+    h->aliases.len--;
+    return false;
+}
+
+/* Takes the texts over. False: they are not wanted, or there is no memory. */
 static bool add_code(struct heaps *h, uint32_t number, uint32_t pid, const struct remote_code *r)
 {
-    struct heaps_code *code =
-        r->name && r->qualname && r->file && r->lines ? vec_push(&h->codes) : NULL;
+    if (!r->name || !r->qualname || !r->file || !r->lines)
+        return false;
+    uint32_t hash = hash_code(r);
+    if (is_known(h, number, r, hash))
+        return false;
+    struct heaps_code *code = vec_push(&h->codes);
     if (!code)
         return false;
     if (idxmap_insert(&h->code_map, hash_u64(number), (uint32_t)h->codes.len - 1) < 0) {
         h->codes.len--;
         return false;
     }
+    (void)idxmap_insert(&h->content_map, hash,
+                        (uint32_t)h->codes.len - 1); /* or it stays unknown */
     *code = (struct heaps_code){.id = number, .code = *r, .pid = pid};
     h->codes_new++;
     return true;
@@ -72,7 +128,7 @@ static void take_code(struct heaps *h, struct heaps_feed *f, uint64_t first, siz
         f->nonsense++;
         return;
     }
-    if (heaps_find_code(h, c.id)) /* numbers are given once */
+    if (heaps_find_code(h, heaps_known_code(h, c.id))) /* numbers are given once */
         return;
     size_t at = sizeof c;
     struct remote_code r = {.name_len = c.name_len,
@@ -98,8 +154,10 @@ static uint32_t top_of(const struct heaps_feed *f)
     return f->path.len ? f->path.data[f->path.len - 1] : 0;
 }
 
-static void push_frame(struct heaps_process *p, struct heaps_feed *f, uint32_t code, int32_t offset)
+static void push_frame(struct heaps *h, struct heaps_process *p, struct heaps_feed *f,
+                       uint32_t number, int32_t offset)
 {
+    uint32_t code = h->aliases.len ? heaps_known_code(h, number) : number;
     uint32_t parent = top_of(f);
     uint32_t *place = f->path.len < MAX_DEPTH ? vec_push(&f->path) : NULL;
     if (!place) {
@@ -152,7 +210,7 @@ bool heaps_find_record(struct heaps *h, struct heaps_process *p, struct heaps_fe
                 f->nonsense++;
             break;
         case RINGMEM_PUSH:
-            push_frame(p, f, (uint32_t)(word >> 4) & RING_MAX_VALUE, (int32_t)(word >> 32));
+            push_frame(h, p, f, (uint32_t)(word >> 4) & RING_MAX_VALUE, (int32_t)(word >> 32));
             break;
         case RINGMEM_MOVE:
             move_frame(p, f, (int32_t)(word >> 32));
@@ -196,6 +254,7 @@ void heaps_take_record(struct heaps *h, struct heaps_process *p, struct heaps_fe
     uint64_t word = word_at(f, f->tail), second = word_at(f, f->tail + 1);
     struct heap *heap = &p->heap;
     f->tick = f->next_tick;
+    p->taken_tick = max_u64(p->taken_tick, f->tick);
     if (heap->log)
         heap->log_ns = heaps_ns(h, clock, f->tick);
     f->records++;
@@ -225,7 +284,8 @@ void heaps_take_record(struct heaps *h, struct heaps_process *p, struct heaps_fe
     case RINGMEM_FREE: {
         f->tail--;
         address = word << 15 >> 19; /* bits 4 to 48 */
-        bool brief = address == f->last_block;
+        /* of samples it is not known what was allocated in between */
+        bool brief = address == f->last_block && !heap->interval;
         heap_free(heap, address << 3, brief, &f->undo);
         break;
     }

@@ -380,6 +380,7 @@ int record_invite(const struct record_options *options, struct record_result *re
             flush(&r, now);
         wait_until(&r, now + MAX_SLEEP_NS);
     }
+    atomic_store(&r.session.shared->stop, 1); /* nobody reads what the program writes from now on */
     finish(&r);
     *ret = r.result;
     release(&r);

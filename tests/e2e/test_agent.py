@@ -8,7 +8,7 @@ import time
 import pytest
 
 import harness
-from harness import PYROMETER, record, workload
+from harness import PYROMETER, pyrometer, record, workload
 
 # function: (calls, primitive calls) in tests/workloads/calls.py
 EXPECTED = {
@@ -485,3 +485,14 @@ def test_cpythons_own_tests(python, tmp_path, request):
     ours = cpython_results([PYROMETER, "run", "--calls", "--quiet", "--force", "-o", str(tmp_path / "x.pyro"), "--", python.path], tmp_path)
     differ = {name for name in CPYTHON_TESTS if bare[name] != ours[name]}
     assert differ <= set(DIFFERENT), differ
+
+
+@pytest.mark.parametrize("options", [["--calls", "--memory=objects"], ["--trace"], ["--lines"], ["--memory=sampled"]], ids=lambda o: o[-1][2:])
+def test_debugging_allocators(python, options, tmp_path):
+    """-X dev puts allocators below everything that look at each block which is given back, also at those that were taken before them."""
+    program = tmp_path / "app.py"
+    program.write_text("import json, threading\nt = threading.Thread(target=json.dumps, args=([1],))\nt.start()\nt.join()\nprint(json.dumps({}))\n")
+    command = [python.path, "-X", "dev", str(program)]
+    bare = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+    done = pyrometer("run", "--quiet", "-o", tmp_path / "x.pyro", *options, "--", *command)
+    assert (done.stdout, done.stderr, done.returncode) == (bare.stdout, bare.stderr, 0)

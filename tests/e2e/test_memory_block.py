@@ -100,3 +100,67 @@ def test_refusals(tmp_path):
     nested = run(python, "with pyrometer.memory() as m:\n  with pyrometer.memory() as n: pass", status=1)
     assert "another block is being watched" in nested.stderr
     assert "pyrometer.memory()" in pyrometer("attach", "--memory", str(os.getpid()), check=2).stderr
+
+
+def test_a_program_of_a_similar_name(python, tmp_path):
+    """Only what the package itself allocates is left out."""
+    path = tmp_path / "bench_memory.py"
+    path.write_text(HEAD + "def work():\n    return [bytes(1000) for i in range(100)]\nwith pyrometer.memory() as m:\n    kept = work()\n"
+                    "print(json.dumps([m.net, m.count, m.top[0].name]))\n")
+    done = subprocess.run([python.path, path], stdout=subprocess.PIPE, check=True, env=dict(os.environ, PYROMETER_BINARY=PYROMETER))
+    net, count, name = json.loads(done.stdout)
+    assert net >= KEPT and count >= 100 and name in ("work", "<listcomp>", "work.<locals>.<listcomp>")
+
+
+def test_a_block_while_an_exception_is_handled(default_python):
+    text = """
+try:
+    1 / 0
+except ZeroDivisionError:
+    with pyrometer.memory() as m:
+        kept = bytes(100000)
+print(m.net >= 100000)
+"""
+    assert run(default_python, text).stdout == "True\n"
+
+
+def test_a_child_leaves_by_its_parents_door(default_python):
+    """A forked child that unwinds through the block does not end it for its parent."""
+    text = """
+with pyrometer.memory() as m:
+    pid = os.fork()
+    if not pid:
+        sys.exit(7)
+    assert os.waitpid(pid, 0)[1] >> 8 == 7
+    kept = [bytes(1000) for i in range(2000)]
+print(m.net >= 2000 * 1033)
+"""
+    assert run(default_python, text).stdout == "True\n"
+
+
+def test_ctrl_c_is_for_the_program(default_python):
+    text = """
+import signal
+def on_signal(*_): pass
+signal.signal(signal.SIGINT, on_signal)
+os.setpgid(0, 0)
+with pyrometer.memory() as m:
+    os.killpg(0, signal.SIGINT)
+    kept = [bytes(1000) for i in range(2000)]
+print(m.net >= 2000 * 1033)
+"""
+    assert run(default_python, text).stdout == "True\n"
+
+
+def test_recorder_ended_too_early(default_python):
+    text = """
+import signal
+try:
+    with pyrometer.memory() as m:
+        m._recorder.kill()
+        m._recorder.wait()
+except pyrometer.PyrometerError as error:
+    print(error, m.net)
+"""
+    out = run(default_python, text).stdout
+    assert "not watched to the end" in out and out.endswith("None\n")

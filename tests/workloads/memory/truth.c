@@ -311,3 +311,47 @@ __attribute__((destructor)) static void last_words(void)
     if (destructor_size > 0)
         free(malloc(destructor_size));
 }
+
+/* A thread that ends with a block in a key whose destructor gives it back; before that another, given back by the destructor of a
+ * key that is only set then. */
+static pthread_key_t first_key, second_key;
+static size_t late_size;
+
+static void free_late(void *block)
+{
+    free(block);
+}
+
+static void free_and_set(void *block)
+{
+    free(block);
+    pthread_setspecific(second_key, malloc(late_size));
+}
+
+static void *end_late(void *argument)
+{
+    (void)argument;
+    pthread_setspecific(first_key, malloc(late_size));
+    return NULL;
+}
+
+int truth_late_threads(size_t count, size_t size)
+{
+    late_size = size;
+    pthread_key_create(&first_key, free_and_set);
+    pthread_key_create(&second_key, free_late);
+    for (size_t i = 0; i < count; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, end_late, NULL) != 0)
+            return -1;
+        pthread_join(thread, NULL);
+    }
+    return 0;
+}
+
+/* malloc and free for ever, for a thread that nobody waits for. */
+void truth_for_ever(size_t size)
+{
+    for (;;)
+        free(malloc(size));
+}

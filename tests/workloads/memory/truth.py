@@ -65,6 +65,8 @@ raise_signal = function("raise", number, number)
 storm = function("storm", size, size, size)
 signals_seen = function("signals_seen", ctypes.c_long)
 allocate_at_the_end = function("allocate_at_the_end", None, size)
+late_threads = function("late_threads", number, size, size)
+for_ever = function("for_ever", None, size)
 
 
 def array(count):
