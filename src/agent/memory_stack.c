@@ -335,17 +335,23 @@ bool memory_stack_init(void)
     return codes != NULL;
 }
 
+/* When the interpreter ends, the states of threads that it does not wait for are freed, and they themselves are the last to
+ * know. The one that ends it is nearly always the first thread of the process. */
+static bool may_be_freed(const py_tstate *t)
+{
+    return py.is_finalizing && py.is_finalizing() && t != py.current_thread() &&
+           syscall(SYS_gettid) != getpid();
+}
+
 /* Below 3.12 the thread that holds the GIL is known, and not which of them this is, unless it is that one. A thread
- * that has let go of the GIL still has its frames; but when the interpreter ends, the states of threads that it does not
- * wait for are freed, and they themselves would be the last to know. */
+ * that has let go of the GIL still has its frames. */
 static const py_tstate *this_thread(enum memory_order_kind order)
 {
     const py_tstate *t = order == MEMORY_WITH_GIL || py.minor >= 12 ? py.current_thread() : NULL;
     if (t)
         return t;
     t = py.PyGILState_GetThisThreadState();
-    bool ends = t && py.is_finalizing && py.is_finalizing();
-    return unlikely(ends) && t != py.current_thread() ? NULL : t;
+    return t && unlikely(may_be_freed(t)) ? NULL : t;
 }
 
 bool memory_sync_stack(struct memory_thread *me, enum memory_order_kind order)
