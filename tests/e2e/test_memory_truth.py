@@ -90,9 +90,11 @@ def check_dying_codes(memory):
 
 
 def check_threads_of_c(memory):
-    """Seven and four blocks of a size that nobody else uses, in two threads that have no Python."""
-    found = [sums for sums in memory.without_python().values() if sums["bytes"] in (7 * 123456, 4 * 123456)]
-    assert sorted((s["count"], s["bytes"], *alive(s)) for s in found) == [(4, 4 * 123456, 0, 0), (7, 7 * 123456, 0, 0)]
+    """Seven and four blocks of a size that nobody else uses, in two threads that have no Python: the system may give the second one the
+    number of the first, and then they are one."""
+    found = [sums for sums in memory.without_python().values() if sums["bytes"] and sums["bytes"] % 123456 == 0]
+    assert sorted((s["count"], s["bytes"], *alive(s)) for s in found) in (
+        [(4, 4 * 123456, 0, 0), (7, 7 * 123456, 0, 0)], [(11, 11 * 123456, 0, 0)])
 
 
 def check_depth(memory):
