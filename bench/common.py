@@ -33,13 +33,14 @@ class Failed(Exception):
 
 
 class Done:
-    """A child that has ended: status, output, wall and CPU seconds, memory, and when it ran (time.monotonic)."""
+    """A child that has ended: status, output, wall and CPU seconds, memory, bytes from the disk, and when it ran (time.monotonic)."""
 
-    def __init__(self, command, status, stdout, stderr, begin, end, usage):
+    def __init__(self, command, status, stdout, stderr, begin, end, usage, disk_bytes):
         self.command, self.status, self.stdout, self.stderr = command, status, stdout, stderr
         self.begin, self.end, self.wall = begin, end, end - begin
         self.cpu = usage.ru_utime + usage.ru_stime
         self.peak_bytes = usage.ru_maxrss * 1024
+        self.disk_bytes = disk_bytes  # those that it had to wait for, mapped files and what is read ahead included; None: not known
 
     def expect(self, status=0):
         if self.status != status:
@@ -63,6 +64,15 @@ def alarms(child, limit):
     return found
 
 
+def disk_bytes(pid):
+    """What the kernel has fetched from the disk for a process; also of one that has ended and was not reaped yet."""
+    try:
+        with open("/proc/%d/io" % pid) as f:
+            return int(f.read().partition("\nread_bytes:")[2].split()[0])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
 def run(command, cpu=None, env=None, cwd=None, limit=None):
     """Runs a command to its end and measures it by wait4: its whole CPU time, children it waited for included.
 
@@ -78,13 +88,14 @@ def run(command, cpu=None, env=None, cwd=None, limit=None):
         end = time.monotonic()
         for timer in timers:  # while the pid is still the child's
             timer.cancel()
+        fetched = disk_bytes(child.pid)
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         texts = []
         for f in (out, err):
             f.seek(0)
             texts.append(f.read().decode("utf-8", "replace"))
-    return Done(command, child.returncode, texts[0], texts[1], begin, end, usage)
+    return Done(command, child.returncode, texts[0], texts[1], begin, end, usage, fetched)
 
 
 class Target:
