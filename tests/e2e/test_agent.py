@@ -8,7 +8,7 @@ import time
 import pytest
 
 import harness
-from harness import PYROMETER, record, workload
+from harness import PYROMETER, pyrometer, record, workload
 
 # function: (calls, primitive calls) in tests/workloads/calls.py
 EXPECTED = {
@@ -403,6 +403,47 @@ def test_rights_dropped(default_python, tmp_path):
     recording = record([default_python.path, "-c", text], tmp_path / "x.pyro", "--calls")
     assert recording.stdout == "well\n"
     assert recording.row("f", file="<string>")["calls"] == 51
+
+
+# --- where it cannot get in ---
+
+
+def summary(*command, check=0, **kwargs):
+    """What `run --calls` into x.pyro prints after the program."""
+    return pyrometer("run", "--calls", "--no-history", "--force", "-o", "x.pyro", "--", *command, check=check, **kwargs)
+
+
+def refusals(recording):
+    stats = recording.stats()
+    return stats["agents_refused"], stats["agents_unhooked"]
+
+
+def test_no_monitoring_id_left(python, tmp_path):
+    """All six tools of sys.monitoring are others': the program runs as ever, and it is told why nothing is known of it."""
+    if python.version < (3, 12):
+        pytest.skip("no sys.monitoring")
+    (tmp_path / "sitecustomize.py").write_text("import sys\nfor i in range(6): sys.monitoring.use_tool_id(i, 'other %d' % i)\n")
+    done = summary(python.path, "-c", "print('well')", env=dict(os.environ, PYTHONPATH=str(tmp_path)))
+    assert done.stdout == "well\n"
+    assert "1 process not traced: its hooks could not be set (all ids of sys.monitoring taken?)" in done.stderr
+    assert "another version" not in done.stderr
+    assert refusals(harness.Recording("x.pyro")) == (0, 1)
+    report = pyrometer("report", "x.pyro", check=0).stdout
+    assert "its hooks could not be set" in report and "too short" not in report
+
+
+def test_agent_of_another_version(python, tmp_path):
+    """It counts itself at a place that no version moves, and leaves the program alone."""
+    other = os.path.join(os.path.dirname(PYROMETER), "tests", "libpyrometer-agent-other.so")
+    if not os.path.exists(other):
+        pytest.skip("no agent of another version beside the binary")
+    done = summary(python.path, "-c", "print('well')", env=dict(os.environ, PYROMETER_AGENT_LIBRARY=other))
+    assert done.stdout == "well\n"
+    assert "1 process not traced: an agent of another version" in done.stderr
+    assert "hooks" not in done.stderr
+    assert refusals(harness.Recording("x.pyro")) == (1, 0)
+    report = pyrometer("report", "x.pyro", check=0).stdout
+    assert "an agent of another version" in report and "too short" not in report
 
 
 def test_deep_recursion(python, tmp_path):
