@@ -116,6 +116,12 @@ static void print_line(const struct analysis_exact_lines *e, const struct analys
     buf_release(&fitted);
 }
 
+/* Equally heavy ones in the order they stand in, so that each has a place of its own. */
+static bool comes_before(const struct analysis_line *a, const struct analysis_line *b)
+{
+    return a->self.weight != b->self.weight ? a->self.weight > b->self.weight : a < b;
+}
+
 static int print_hottest_exact(const struct profile *p, FILE *out, unsigned width)
 {
     struct analysis_query query = {.metric = &ANALYSIS_METRICS[0]};
@@ -123,14 +129,14 @@ static int print_hottest_exact(const struct profile *p, FILE *out, unsigned widt
     int rc = analysis_exact_lines_init(p, &query, &e);
     if (rc < 0)
         return rc;
-    uint64_t below = UINT64_MAX; /* the heaviest first: a few passes are no sort */
+    const struct analysis_line *above = NULL; /* the heaviest first: a few passes are no sort */
     for (int n = 0; n < SUMMARY_ROWS; n++) {
         const struct analysis_file *file = NULL;
         const struct analysis_line *line = NULL;
         for (size_t i = 0; i < e.lines.file_count; i++)
             for (size_t k = 0; k < e.lines.file[i].count; k++) {
                 const struct analysis_line *l = &e.lines.line[e.lines.file[i].first + k];
-                if (l->self.weight < below && (!line || l->self.weight > line->self.weight)) {
+                if ((!above || comes_before(above, l)) && (!line || comes_before(l, line))) {
                     file = &e.lines.file[i];
                     line = l;
                 }
@@ -138,7 +144,7 @@ static int print_hottest_exact(const struct profile *p, FILE *out, unsigned widt
         if (!line || !line->self.weight)
             break;
         print_line(&e, file, line, out, width);
-        below = line->self.weight;
+        above = line;
     }
     analysis_exact_lines_release(&e);
     return rc;
