@@ -1,8 +1,11 @@
 """The guest inside the program: exact calls, and a program that cannot tell that it has one."""
 import json
 import os
+import pathlib
 import random
+import shutil
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -444,6 +447,76 @@ def test_agent_of_another_version(python, tmp_path):
     assert refusals(harness.Recording("x.pyro")) == (1, 0)
     report = pyrometer("report", "x.pyro", check=0).stdout
     assert "an agent of another version" in report and "too short" not in report
+
+
+def nothing_was_traced(done):
+    """Told as what it is, and not as a program that was too short for samples that nobody asked for."""
+    assert "nothing was traced: no Python program was seen" in done.stderr and "too short" not in done.stderr
+    assert "hottest" not in done.stderr and "next:" not in done.stderr
+    report = pyrometer("report", "x.pyro", check=0).stdout
+    assert report == "There is nothing in it: no Python program was seen.\n"
+    assert harness.Recording("x.pyro").stats()["processes_python"] == 0
+
+
+@pytest.mark.parametrize("options", [["--calls"], ["--lines"], ["--trace"], ["--memory"]], ids=lambda o: o[0])
+def test_no_python(options):
+    done = pyrometer("run", *options, "--no-history", "-o", "x.pyro", "--", "sh", "-c", "echo well; exit 7", check=7)
+    assert done.stdout == "well\n"
+    nothing_was_traced(done)
+
+
+def compiled(tmp_path, *flags):
+    """A program that says who it is, and whether the agent is in it."""
+    compiler = shutil.which("cc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(
+        "#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n"
+        "int main(void) {\n"
+        "    char line[4096]; int agent = 0; FILE *maps = fopen(\"/proc/self/maps\", \"r\");\n"
+        "    while (maps && fgets(line, sizeof line, maps)) agent |= strstr(line, \"pyrometer-agent\") != NULL;\n"
+        "    printf(\"%d %d %s\\n\", (int)getuid(), (int)geteuid(), !maps ? \"unknown\" : agent ? \"agent\" : \"none\");\n"
+        "    return 7; }\n")
+    if subprocess.run([compiler, *flags, "-o", str(program), str(source)], stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("cannot link with %s" % (flags,))
+    return str(program)
+
+
+def test_static_program(tmp_path):
+    program = compiled(tmp_path, "-static")
+    done = summary(program, check=7)
+    assert done.stdout == "%d %d none\n" % (os.getuid(), os.geteuid())
+    nothing_was_traced(done)
+
+
+def test_setuid_program(tmp_path):
+    """The loader ignores our library where rights are gained, and the program has its rights as ever."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to give a program its rights")
+    folder = tempfile.mkdtemp()  # pytest's own are closed to others
+    os.chmod(folder, 0o777)
+
+    def drop():
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    try:
+        program = compiled(pathlib.Path(folder))
+        os.chmod(program, 0o4755)
+        if subprocess.run([program], stdout=subprocess.PIPE, preexec_fn=drop).stdout.split()[:2] != [b"65534", b"0"]:
+            pytest.skip("programs gain no rights there")
+        done = summary(program, check=7, preexec_fn=drop, cwd=folder)
+        assert done.stdout == "65534 0 none\n"
+        shutil.copy(os.path.join(folder, "x.pyro"), "x.pyro")
+        nothing_was_traced(done)
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_few_calls_are_enough(python):
+    done = summary(python.path, "-S", "-c", "def only(): pass\nonly()")
+    assert "too short" not in done.stderr and " only  <string>" in done.stderr
 
 
 def test_deep_recursion(python, tmp_path):

@@ -244,7 +244,7 @@ static void test_summary_of_equals(void **state ATTR_UNUSED)
     assert_int_equal(profile_load(path, &p), 0);
     FILE *out = open_memstream(&said, &len);
     assert_non_null(out);
-    assert_int_equal(view_summary_print(p, path, out, (struct view_style){0}), 0);
+    assert_int_equal(view_summary_print(p, path, true, out, (struct view_style){0}), 0);
     fclose(out);
     const char *at = said;
     for (size_t i = 0; i < 5; i++) {
