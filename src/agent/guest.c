@@ -124,7 +124,8 @@ bool guest_enter(const char *variable)
     struct ring_session *s = guest_map(RING_SESSION_BYTES, fd, 0);
     if (!s || s->magic != RING_MAGIC || s->key != key || s->version != RING_VERSION) {
         if (s) {
-            if (s->magic == RING_MAGIC && s->key == key)
+            /* of another version; a program that is no Python misses nothing */
+            if (s->magic == RING_MAGIC && s->key == key && pyver_load())
                 atomic_fetch_add(&s->refused, 1);
             guest_unmap(s, RING_SESSION_BYTES);
         }

@@ -33,14 +33,14 @@ bool memory_start(void)
         memory_forget_codes();
         bool ready = !sampled || memory_sample_init();
         atomic_store(memory_switch, ready);
-        atomic_fetch_add(&guest.session->refused, !ready);
+        atomic_fetch_add(&guest.session->unhooked, !ready);
         return ready;
     }
     uint8_t *page = guest_map(PAGE, -1, 0);
     bool good = page && syscall(SYS_madvise, page, (size_t)PAGE, (long)MADV_WIPEONFORK) == 0 &&
                 memory_stack_init() && (!sampled || memory_sample_init());
     if (!good) {
-        atomic_fetch_add(&guest.session->refused, 1);
+        atomic_fetch_add(&guest.session->unhooked, 1);
         return false;
     }
     memory_watch_code();

@@ -56,7 +56,7 @@ static void install(void)
         return;
     }
     if (!codes_init()) {
-        atomic_fetch_add(&guest.session->refused, 1);
+        atomic_fetch_add(&guest.session->unhooked, 1);
         return;
     }
     calibrate_bare();
@@ -75,7 +75,7 @@ static void install(void)
                                   : profile_install();
     if (!good) {
         atomic_store(&guest.on, false);
-        atomic_fetch_add(&guest.session->refused, 1);
+        atomic_fetch_add(&guest.session->unhooked, 1);
         return;
     }
     calibrate_hooked();

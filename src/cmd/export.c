@@ -6,13 +6,14 @@
 #include "cmd/load.h"
 #include "cmd/output.h"
 #include "profile/events.h"
+#include "view/run.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { FORMATS_MAX = 32 };
+enum { FORMATS_MAX = 32, LOSSES_MAX = 1 << 16 };
 
 struct export_request {
     const struct export_format *format;
@@ -75,11 +76,24 @@ static void tell_notice(const struct export_request *q, const struct export_noti
                  "keeps them, --range shows a part",
                  (uintmax_t)notice->calls, (double)notice->below_ns / 1e3, q->format->name,
                  (uintmax_t)notice->limit);
+    if (q->options.losses)
+        cmd_warn("the recording: %s", q->options.losses);
+}
+
+/* Of what came from inside the program each loss is a hole. Samples stand for each other, and those that
+ * went wrong say so in their stacks. */
+static void find_losses(struct export_request *q, const struct profile *profile, struct buf *words)
+{
+    if (is_timeline(q->format) ||
+        !analysis_metric_of(profile, q->options.query.metric)->weigh_sample)
+        view_run_losses(profile, 0, words);
+    q->options.losses = words->len ? buf_cstr(words) : NULL;
 }
 
 static int export_run(struct export_request *q, const char *run)
 {
     struct profile *profile = NULL;
+    struct buf losses;
     struct stat st;
     if (stat(run, &st) == 0 && S_ISDIR(st.st_mode)) /* a list would look like an export */
         return cmd_fail(CMD_FAILED, "'%s' is a directory, not a recording", run);
@@ -92,10 +106,14 @@ static int export_run(struct export_request *q, const char *run)
     else /* what was counted is weighed; what was sampled is counted, unless a metric is asked for */
         q->options.weighted |=
             !status && !analysis_metric_of(profile, q->options.query.metric)->weigh_sample;
+    buf_init(&losses, LOSSES_MAX);
+    if (!status)
+        find_losses(q, profile, &losses);
     if (!status)
         status = q->output ? write_file(q, profile) : write_stdout(q, profile);
     if (!status)
         tell_notice(q, q->options.notice);
+    buf_release(&losses);
     profile_free(profile);
     return status;
 }

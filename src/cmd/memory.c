@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* What a part can be asked beside its filters. */
-enum { TAKES_METRIC = 1, TAKES_AT = 2, TAKES_RANGE = 4, TAKES_CSV = 8 };
+enum { TAKES_METRIC = 1, TAKES_AT = 2, TAKES_RANGE = 4 };
 
 static const struct part {
     const char *word;
@@ -17,12 +17,12 @@ static const struct part {
     const char *metric; /* that it is of */
     unsigned takes;
 } PARTS[] = {
-    {"summary", cmd_memory_summary, "peak", TAKES_METRIC | TAKES_AT | TAKES_RANGE | TAKES_CSV},
+    {"summary", cmd_memory_summary, "peak", TAKES_METRIC | TAKES_AT | TAKES_RANGE},
     {"stats", cmd_memory_stats, "allocated", TAKES_RANGE},
-    {"leaks", cmd_memory_leaks, "leaked", TAKES_CSV},
-    {"temporary", cmd_memory_temporary, "temporary", TAKES_RANGE | TAKES_CSV},
-    {"lines", cmd_memory_lines, "allocated", TAKES_CSV},
-    {"plot", cmd_memory_plot, "allocated", TAKES_RANGE | TAKES_CSV},
+    {"leaks", cmd_memory_leaks, "leaked", 0},
+    {"temporary", cmd_memory_temporary, "temporary", TAKES_RANGE},
+    {"lines", cmd_memory_lines, "allocated", 0},
+    {"plot", cmd_memory_plot, "allocated", TAKES_RANGE},
 };
 
 static int check_part(const struct part *part, const struct cmd_memory_options *o)
@@ -30,7 +30,6 @@ static int check_part(const struct part *part, const struct cmd_memory_options *
     const char *wrong = o->query.metric && !(part->takes & TAKES_METRIC) ? "--metric"
                         : o->query.has_at && !(part->takes & TAKES_AT)   ? "--at"
                         : o->query.range && !(part->takes & TAKES_RANGE) ? "--range"
-                        : o->list.csv && !(part->takes & TAKES_CSV)      ? "--csv"
                         : o->mark && part->run != cmd_memory_leaks       ? "--mark"
                         : o->all && part->run != cmd_memory_leaks        ? "--all"
                         : o->output && part->run != cmd_memory_plot      ? "--output"

@@ -227,7 +227,7 @@ void cmd_recording_end(const struct cmd_recording *r, const struct record_result
     struct profile *p = NULL;
     int rc = profile_load(r->path, &p);
     if (rc == 0)
-        rc = view_summary_print(p, r->path, stderr, view_style_of(stderr));
+        rc = view_summary_print(p, r->path, r->output != NULL, stderr, view_style_of(stderr));
     if (rc < 0)
         cmd_warn("no summary of %s: %s", r->path, err_text(rc));
     profile_free(p);

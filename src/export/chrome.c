@@ -211,6 +211,19 @@ static int put_names(struct chrome *c, const struct profile *profile,
     return r;
 }
 
+static void put_head(const struct export_options *options, FILE *out)
+{
+    fputs("{\"displayTimeUnit\":\"ns\",\"otherData\":", out);
+    struct json j;
+    json_init(&j, out);
+    json_object_begin(&j);
+    json_kv_text(&j, "exporter", "pyrometer " PYROMETER_VERSION);
+    if (options->losses)
+        json_kv_text(&j, "lost", options->losses);
+    json_object_end(&j);
+    fputs(",\"traceEvents\":[", out);
+}
+
 int export_chrome_write(const struct profile *profile, const struct export_options *options,
                         FILE *out)
 {
@@ -220,9 +233,7 @@ int export_chrome_write(const struct profile *profile, const struct export_optio
     buf_init(&c.buf, EXPORT_BUF_MAX);
     c.names = calloc(c.t->code_count + 1, sizeof *c.names);
     int r = c.names ? 0 : E_NOMEM;
-    fputs("{\"displayTimeUnit\":\"ns\",\"otherData\":{\"exporter\":\"pyrometer " PYROMETER_VERSION
-          "\"},\"traceEvents\":[",
-          out);
+    put_head(options, out);
     if (r == 0)
         r = put_names(&c, profile, &options->query);
     if (r == 0)

@@ -17,6 +17,7 @@ struct export_options {
     struct analysis_query query;
     bool all;                     /* leave nothing out */
     struct export_notice *notice; /* filled in; may be NULL */
+    const char *losses;           /* what the recording lacks, in words; NULL: nothing. Borrowed */
     bool weighted;                /* values are the metric's weight, not the number of samples */
 };
 

@@ -16,6 +16,7 @@ enum {
 /* Numbers of fields, by message. */
 enum {
     TRACE_PACKET = 1,
+    PACKET_CHROME_EVENTS = 5,
     PACKET_CLOCK_SNAPSHOT = 6,
     PACKET_TIMESTAMP = 8,
     PACKET_SEQUENCE_ID = 10,
@@ -52,6 +53,9 @@ enum {
     INTERNED_NAMES = 2,
     NAME_IID = 1,
     NAME_TEXT = 2,
+    CHROME_METADATA = 2,
+    METADATA_NAME = 1,
+    METADATA_TEXT = 2,
     ANNOTATION_TEXT = 6,
     ANNOTATION_NAME = 10,
 };
@@ -102,6 +106,17 @@ static uint64_t process_track(uint32_t process)
 static uint64_t thread_track(uint32_t thread)
 {
     return (uint64_t)thread << 1 | 1ull << 41;
+}
+
+/* The format's place for facts about a trace is Chrome's: viewers list them with its other metadata. */
+static int put_losses(struct perfetto *p, const char *losses)
+{
+    static const char name[] = "lost";
+    protobuf_put_bytes(&p->inner, METADATA_NAME, name, strlen(name));
+    protobuf_put_bytes(&p->inner, METADATA_TEXT, losses, strlen(losses));
+    protobuf_put_message(&p->message, CHROME_METADATA, &p->inner);
+    protobuf_put_message(&p->packet, PACKET_CHROME_EVENTS, &p->message);
+    return end_packet(p, (uint32_t)p->t->thread_count); /* no thread's */
 }
 
 /* --- tracks --- */
@@ -356,6 +371,8 @@ int export_perfetto_write(const struct profile *profile, const struct export_opt
     buf_init(&p.inner, EXPORT_BUF_MAX);
     p.sequence = calloc(p.t->thread_count + 1, sizeof *p.sequence);
     int r = p.sequence ? put_tracks(&p, profile, &options->query) : E_NOMEM;
+    if (r == 0 && options->losses)
+        r = put_losses(&p, options->losses);
     if (r == 0)
         r = export_slices_each(profile, options, PERFETTO_MAX_CALLS, &visitor, &p);
     if (r == 0)

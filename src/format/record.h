@@ -384,7 +384,8 @@ uint64_t record_source_hash(const void *text, size_t len);
     X(EVENT_WAIT_NS, "event_wait_ns", "time the program waited for the recorder; left out")        \
     X(EVENT_PAUSED_NS, "event_paused_ns", "time in which threads could not be traced")             \
     X(THREADS_REFUSED, "threads_refused", "threads for which there was no ring")                   \
-    X(AGENTS_REFUSED, "agents_refused", "guests that turned back: another version, no way in")     \
+    X(AGENTS_REFUSED, "agents_refused", "guests that turned back: of another version")             \
+    X(AGENTS_UNHOOKED, "agents_unhooked", "guests whose hooks could not be set")                   \
     X(DRAIN_CPU_NS, "drain_cpu_ns", "CPU time of the thread that empties the rings")               \
     X(ELAPSED_NS, "elapsed_ns", "wall time of the command")                                        \
     X(USER_NS, "user_ns", "its user CPU time, children included")                                  \

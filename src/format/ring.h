@@ -26,13 +26,14 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define RING_VARIABLE "PYROMETER_AGENT"
 #define RING_MAGIC    0x31474e4952525950ull /* "PYRRING1" */
 
 enum {
-    RING_VERSION = 5,     /* of everything in this header; both sides must agree */
+    RING_VERSION = 6,     /* of everything in this header; both sides must agree */
     RING_WORDS = 1 << 17, /* 1 MiB: stays in a core's cache; a larger one costs 5 to 10 ns a word */
     RING_MAX_SLOTS = 2048, /* threads traced at a time */
     RING_HEADER_BYTES = 4096,
@@ -185,10 +186,12 @@ static_assert(sizeof(struct ring_header) == 256, "three lines and a head, each i
 static_assert(sizeof(struct ring_header) <= RING_HEADER_BYTES, "words begin on a page");
 
 struct ring_session {
+    /* The first four are where they are for ever: a guest of another version reads and counts itself here. */
     uint64_t magic;
     uint32_t version;
-    uint32_t recorder_pid;
+    _Atomic uint32_t refused; /* guests of another version, which turned back */
     uint64_t key;
+    uint32_t recorder_pid;
     uint32_t instruments; /* enum ring_instrument */
     uint32_t clock;       /* enum ring_clock */
     uint64_t ticks_per_second;
@@ -200,7 +203,7 @@ struct ring_session {
     _Atomic uint32_t next_code; /* numbers given out so far */
     _Atomic uint32_t next_slot; /* where to begin looking for a free one */
     _Atomic uint32_t no_slot;   /* threads that found none */
-    _Atomic uint32_t refused;   /* guests that turned back: of another version, or with no way in */
+    _Atomic uint32_t unhooked;  /* guests that the interpreter gave no way in, or no memory */
     _Atomic uint32_t left_out;  /* functions that were met and are not wanted */
     _Atomic uint32_t slot_state[RING_MAX_SLOTS]; /* enum ring_slot_state */
     /* Whose lines are wanted: "f:MODULE:QUALNAME" and "m:REGEX"; neither: everybody's. Whose calls:
@@ -209,6 +212,11 @@ struct ring_session {
     char selection[RING_MAX_SELECTION];
 };
 static_assert(sizeof(struct ring_session) <= RING_SESSION_BYTES, "the session fits");
+static_assert(offsetof(struct ring_session, magic) == 0 &&
+                  offsetof(struct ring_session, version) == 8 &&
+                  offsetof(struct ring_session, refused) == 12 &&
+                  offsetof(struct ring_session, key) == 16,
+              "all versions agree on these");
 
 static inline uint64_t ring_slot_offset(uint32_t slot)
 {

@@ -188,6 +188,11 @@ void view_heading_too_short(struct view_emit *e, const struct analysis_weights *
                           "leaked, allocated or count.");
         return;
     }
+    if (!w->recorded_samples && !view_run_is_sampled(profile)) {
+        view_emit_line(e, "There is nothing in it: %s.", view_run_untraced(profile));
+        view_heading_losses(e, w);
+        return;
+    }
     struct view_units_text n = view_units_count(w->recorded_samples);
     const char *plural = w->recorded_samples == 1 ? "" : "s";
     double elapsed = view_run_stat(profile, RECORD_STAT_ELAPSED_NS);

@@ -6,7 +6,7 @@
 #include "view/text.h"
 #include "view/units.h"
 
-enum { BAR_COLUMNS = 40, EIGHTHS = 8, ALLOCATOR_NAME = 24 };
+enum { BAR_COLUMNS = 40, EIGHTHS = 8, ALLOCATOR_NAME = 24, NUMBER_NAME = 48 };
 
 struct printer {
     const struct view_memory_stats *view;
@@ -122,6 +122,13 @@ static void print_sizes(struct printer *p)
 
 /* --- allocators --- */
 
+static const char *allocator_name(uint32_t number, char *scratch)
+{
+    const char *name = record_allocator_name(number);
+    snprintf(scratch, ALLOCATOR_NAME, "allocator %u", number);
+    return name ? name : scratch;
+}
+
 static void print_allocators(struct printer *p)
 {
     static const struct view_column columns[] = {
@@ -135,10 +142,8 @@ static void print_allocators(struct printer *p)
         const struct analysis_size *a = &p->view->sizes->allocator[i];
         if (!a->count)
             continue;
-        char number[ALLOCATOR_NAME];
-        const char *name = record_allocator_name(i);
-        snprintf(number, sizeof number, "allocator %u", i);
-        name = name ? name : number;
+        char scratch[ALLOCATOR_NAME];
+        const char *name = allocator_name(i, scratch);
         const struct view_cell cells[] = {
             {.text = name, .len = strlen(name)},
             {.count = a->count},
@@ -163,6 +168,89 @@ static void print_all(struct printer *p)
     view_memory_table(&p->view->by_count, &p->emit, "by_count");
 }
 
+/* --- CSV: one table, whose first column says which of those above a row is of --- */
+
+static void put_text_row(struct printer *p, const char *section, const char *name,
+                         const struct analysis_size *size, bool has_count)
+{
+    const struct view_cell cells[] = {
+        {.text = section, .len = strlen(section)},
+        {.text = name, .len = strlen(name)},
+        {.absent = true},
+        {.absent = true},
+        {.real = (double)size->bytes},
+        {.count = size->count, .absent = !has_count},
+    };
+    view_emit_row_begin(&p->emit, cells);
+    view_emit_row_end(&p->emit);
+}
+
+static void put_processes(struct printer *p)
+{
+    for (size_t i = 0; i < p->t->process_count; i++) {
+        const struct analysis_memory_process *m = &p->memory->process[i];
+        char pid[NUMBER_NAME];
+        snprintf(pid, sizeof pid, "%u", p->t->processes[i].pid);
+        if (!takes_process(p, i))
+            continue;
+        put_text_row(p, "peak", pid, &(struct analysis_size){0, m->last.peak_bytes}, false);
+        put_text_row(p, "live", pid,
+                     &(struct analysis_size){m->last.live_count, m->last.live_bytes}, true);
+        put_text_row(p, "allocated", pid, &(struct analysis_size){m->count, m->bytes}, true);
+        put_text_row(p, "freed", pid, &(struct analysis_size){m->freed, m->freed_bytes}, true);
+    }
+}
+
+static void put_sizes(struct printer *p)
+{
+    const struct analysis_sizes *s = p->view->sizes;
+    uint32_t first, last;
+    find_bins(s, &first, &last);
+    for (uint32_t i = first; i <= last; i++) {
+        char range[NUMBER_NAME];
+        snprintf(range, sizeof range, "%ju-%ju", (uintmax_t)analysis_size_from(i),
+                 (uintmax_t)analysis_size_to(i));
+        put_text_row(p, "sizes", range, &s->bin[i], true);
+    }
+    for (uint32_t i = 0; i < RECORD_MAX_ALLOCATORS; i++) {
+        char scratch[ALLOCATOR_NAME];
+        if (s->allocator[i].count)
+            put_text_row(p, "allocators", allocator_name(i, scratch), &s->allocator[i], true);
+    }
+}
+
+static void put_rows(struct printer *p, const char *section, const struct view_memory *view)
+{
+    for (size_t i = 0; i < view->selection->count; i++) {
+        const struct analysis_row *row = &view->rows->row[view->selection->row[i]];
+        const struct view_cell cells[] = {
+            {.text = section, .len = strlen(section)},
+            {.text = row->name.text, .len = row->name.len},
+            {.text = row->file.text, .len = row->file.len, .absent = !row->file.len},
+            {.count = row->line, .absent = !row->line},
+            {.real = (double)row->self.weight},
+            {.count = row->self.samples},
+        };
+        view_emit_row_begin(&p->emit, cells);
+        view_emit_row_end(&p->emit);
+    }
+}
+
+static void put_csv(struct printer *p)
+{
+    static const struct view_column columns[] = {
+        {"section", NULL, VIEW_NAME, VIEW_ONLY_DATA}, {"name", NULL, VIEW_NAME, VIEW_ONLY_DATA},
+        {"file", NULL, VIEW_PATH, VIEW_ONLY_DATA},    {"line", NULL, VIEW_ID, VIEW_ONLY_DATA},
+        {"bytes", NULL, VIEW_BYTES, VIEW_ONLY_DATA},  {"count", NULL, VIEW_COUNT, VIEW_ONLY_DATA},
+    };
+    view_emit_table_begin(&p->emit, "stats", columns, ARRAY_LEN(columns), false);
+    put_processes(p);
+    put_sizes(p);
+    put_rows(p, "by_size", &p->view->by_size);
+    put_rows(p, "by_count", &p->view->by_count);
+    view_emit_table_end(&p->emit);
+}
+
 int view_memory_stats_print(const struct view_memory_stats *view, FILE *out,
                             enum view_format format, struct view_style style)
 {
@@ -176,7 +264,9 @@ int view_memory_stats_print(const struct view_memory_stats *view, FILE *out,
         view_heading_facts(j, w);
         view_run_losses_json(j, w->profile, w->damaged_chunks);
     }
-    if (!j && !w->total.samples) {
+    if (format == VIEW_CSV) {
+        put_csv(&p);
+    } else if (!j && !w->total.samples) {
         view_heading_nothing_left(&p.emit, w);
     } else {
         if (!j)

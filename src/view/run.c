@@ -150,6 +150,7 @@ void view_run_losses_json(struct json *j, const struct profile *p, uint32_t dama
     stat_u64(j, p, "events_damaged", RECORD_STAT_EVENTS_DAMAGED);
     stat_u64(j, p, "threads_refused", RECORD_STAT_THREADS_REFUSED);
     stat_u64(j, p, "agents_refused", RECORD_STAT_AGENTS_REFUSED);
+    stat_u64(j, p, "agents_unhooked", RECORD_STAT_AGENTS_UNHOOKED);
     stat_real(j, p, "event_wait_seconds", RECORD_STAT_EVENT_WAIT_NS, (double)NS_PER_SEC);
     stat_real(j, p, "event_paused_seconds", RECORD_STAT_EVENT_PAUSED_NS, (double)NS_PER_SEC);
     json_key(j, "write_error");
@@ -183,6 +184,20 @@ bool view_run_is_sampled(const struct profile *p)
     return !instruments || strstr(instruments, "sample") || profile_sample_records(p);
 }
 
+const char *view_run_untraced(const struct profile *p)
+{
+    if (view_run_stat(p, RECORD_STAT_AGENTS_REFUSED) > 0 ||
+        view_run_stat(p, RECORD_STAT_AGENTS_UNHOOKED) > 0)
+        return "the agent could not get in";
+    if (!profile_summary(p)->finished)
+        return "it was cut off before the first event";
+    if (view_run_stat(p, RECORD_STAT_FUNCTIONS_LEFT_OUT) > 0)
+        return "all functions that ran are left out, as was asked";
+    if (view_run_stat(p, RECORD_STAT_PROCESSES_PYTHON) > 0)
+        return "Python was seen, but it took in no agent (is it static or setuid?)";
+    return "no Python program was seen";
+}
+
 /* Of what was seen from outside. */
 static void look_losses(const struct profile *p, struct buf *out)
 {
@@ -209,6 +224,9 @@ static void event_losses(const struct profile *p, struct buf *out)
     say(out, view_run_stat(p, RECORD_STAT_AGENTS_REFUSED),
         "process not traced: an agent of another version",
         "processes not traced: an agent of another version");
+    say(out, view_run_stat(p, RECORD_STAT_AGENTS_UNHOOKED),
+        "process not traced: its hooks could not be set (all ids of sys.monitoring taken?)",
+        "processes not traced: their hooks could not be set (all ids of sys.monitoring taken?)");
     say_time(out, view_run_stat(p, RECORD_STAT_EVENT_PAUSED_NS),
              "threads that could not be traced");
 }

@@ -22,6 +22,10 @@ double view_run_stat(const struct profile *p, enum record_stat stat);
 /* False if it was only traced from inside: then looks mean nothing. */
 bool view_run_is_sampled(const struct profile *p);
 
+/* Why there is nothing in a recording that was only traced from inside: the end of a sentence. What was refused is
+ * told with the losses. */
+const char *view_run_untraced(const struct profile *p);
+
 /* Looks per second that were really taken; -1 if not known. */
 double view_run_achieved_hz(const struct profile *p);
 

@@ -5,6 +5,7 @@
 #include "analysis/rows.h"
 #include "analysis/select.h"
 #include "base/err.h"
+#include "profile/events.h"
 #include "view/run.h"
 #include "view/text.h"
 #include "view/units.h"
@@ -116,6 +117,12 @@ static void print_line(const struct analysis_exact_lines *e, const struct analys
     buf_release(&fitted);
 }
 
+/* Equally heavy ones in the order they stand in, so that each has a place of its own. */
+static bool comes_before(const struct analysis_line *a, const struct analysis_line *b)
+{
+    return a->self.weight != b->self.weight ? a->self.weight > b->self.weight : a < b;
+}
+
 static int print_hottest_exact(const struct profile *p, FILE *out, unsigned width)
 {
     struct analysis_query query = {.metric = &ANALYSIS_METRICS[0]};
@@ -123,14 +130,14 @@ static int print_hottest_exact(const struct profile *p, FILE *out, unsigned widt
     int rc = analysis_exact_lines_init(p, &query, &e);
     if (rc < 0)
         return rc;
-    uint64_t below = UINT64_MAX; /* the heaviest first: a few passes are no sort */
+    const struct analysis_line *above = NULL; /* the heaviest first: a few passes are no sort */
     for (int n = 0; n < SUMMARY_ROWS; n++) {
         const struct analysis_file *file = NULL;
         const struct analysis_line *line = NULL;
         for (size_t i = 0; i < e.lines.file_count; i++)
             for (size_t k = 0; k < e.lines.file[i].count; k++) {
                 const struct analysis_line *l = &e.lines.line[e.lines.file[i].first + k];
-                if (l->self.weight < below && (!line || l->self.weight > line->self.weight)) {
+                if ((!above || comes_before(above, l)) && (!line || comes_before(l, line))) {
                     file = &e.lines.file[i];
                     line = l;
                 }
@@ -138,7 +145,7 @@ static int print_hottest_exact(const struct profile *p, FILE *out, unsigned widt
         if (!line || !line->self.weight)
             break;
         print_line(&e, file, line, out, width);
-        below = line->self.weight;
+        above = line;
     }
     analysis_exact_lines_release(&e);
     return rc;
@@ -221,6 +228,13 @@ static int print_memory(const struct profile *p, FILE *out, struct view_style st
     return rc;
 }
 
+/* Is there anything to look at? A short program that was sampled at least says so in every view. */
+static bool has_anything(const struct profile *p)
+{
+    return view_run_is_sampled(p) || profile_calls_records(p) || profile_has_memory(p) ||
+           analysis_exact_lines_has(p);
+}
+
 /* Which functions and lines the time went to. */
 static int print_times(const struct profile *p, const struct analysis_weights *weights, FILE *out,
                        struct view_style style)
@@ -242,8 +256,11 @@ static int print_times(const struct profile *p, const struct analysis_weights *w
         fputs(" (own share of the time in all lines)\n", out);
         return print_hottest_exact(p, out, style.width);
     }
-    if (weights->total.samples < SUMMARY_MIN_SAMPLES) {
-        fputs("too short to sample: try --sample=10000 or --calls, or a longer run\n", out);
+    if (!weights->calls && !sampled) {
+        if (view_run_is_sampled(p))
+            fputs("too short to sample: try --sample=10000 or --calls, or a longer run\n", out);
+        else
+            fprintf(out, "nothing was traced: %s\n", view_run_untraced(p));
         return 0;
     }
     bold(&style, out, "hottest lines");
@@ -251,17 +268,44 @@ static int print_times(const struct profile *p, const struct analysis_weights *w
     return print_hottest(weights, ANALYSIS_BY_LINE, out, style.width);
 }
 
-static const char *next_step(const struct analysis_weights *weights)
+/* "pyrometer report", with the recording's name where it has one. */
+static void add_step(struct buf *line, const char *command, const char *run, const char *options)
 {
-    if (weights->memory)
-        return "next: pyrometer memory, pyrometer memory leaks, pyrometer flame -o flame.html\n";
-    return weights->calls
-               ? "next: pyrometer report, pyrometer flame -o flame.html, pyrometer export "
-                 "pstats -o out.prof\n"
-               : "next: pyrometer report, pyrometer lines, pyrometer flame -o flame.html\n";
+    buf_printf(line, "%s pyrometer %s", line->len ? "," : "next:", command);
+    if (run) {
+        buf_puts(line, " ");
+        view_text_shell(line, run);
+    }
+    buf_puts(line, options);
 }
 
-int view_summary_print(const struct profile *p, const char *path, FILE *out,
+/* The views that this recording has most to say in. */
+static void print_next(const struct profile *p, const struct analysis_weights *weights,
+                       const char *run, FILE *out)
+{
+    bool timeline = profile_has_timeline(p), memory_only = weights->memory != NULL;
+    struct buf line;
+    buf_init(&line, 1 << 20);
+    if (!memory_only)
+        add_step(&line, "report", run, "");
+    if (timeline)
+        add_step(&line, "timeline", run, " -o timeline.html");
+    if (profile_has_memory(p))
+        add_step(&line, "memory", run, "");
+    if (memory_only)
+        add_step(&line, "memory leaks", run, "");
+    else if (!weights->calls || analysis_exact_lines_has(p))
+        add_step(&line, "lines", run, "");
+    add_step(&line, "flame", run, " -o flame.html");
+    if (timeline)
+        add_step(&line, "export perfetto", run, " -o out.pftrace");
+    else if (weights->calls)
+        add_step(&line, "export pstats", run, " -o out.prof");
+    fprintf(out, "%s\n", buf_cstr(&line));
+    buf_release(&line);
+}
+
+int view_summary_print(const struct profile *p, const char *path, bool named, FILE *out,
                        struct view_style style)
 {
     struct analysis_query query = {.metric = &ANALYSIS_METRICS[0]};
@@ -285,7 +329,8 @@ int view_summary_print(const struct profile *p, const char *path, FILE *out,
     if (rc == 0 && profile_has_memory(p))
         rc = print_memory(p, out, style);
     fprintf(out, "recorded in %s\n", path);
-    fputs(next_step(&weights), out);
+    if (has_anything(p))
+        print_next(p, &weights, named ? path : NULL, out);
     analysis_weights_release(&weights);
     return rc;
 }

@@ -6,8 +6,9 @@
 #include "profile/profile.h"
 #include "view/emit.h"
 
-/* `path` as the user would type it. */
-int view_summary_print(const struct profile *p, const char *path, FILE *out,
+/* `path` as the user would type it; `named`: it was, and the recording is not the last of those that go by
+ * themselves, so the commands to type next must name it. */
+int view_summary_print(const struct profile *p, const char *path, bool named, FILE *out,
                        struct view_style style);
 
 #endif

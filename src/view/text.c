@@ -61,6 +61,44 @@ void view_text_escape(struct buf *out, const char *text, size_t len)
     }
 }
 
+/* Would the text be drawn as it is? */
+static bool is_harmless(const char *text)
+{
+    struct buf safe;
+    buf_init(&safe, SIZE_MAX);
+    view_text_escape(&safe, text, strlen(text));
+    bool same = strcmp(buf_cstr(&safe), text) == 0;
+    buf_release(&safe);
+    return same;
+}
+
+void view_text_shell(struct buf *out, const char *path)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                "_@%+=:,./-";
+    if (*path == '-' || *path == '@') /* an option, or one of the last runs */
+        buf_puts(out, "./");
+    if (*path && !path[strspn(path, plain)]) {
+        buf_puts(out, path);
+    } else if (is_harmless(path)) {
+        buf_puts(out, "'");
+        for (const char *c = path; *c; c++)
+            if (*c == '\'')
+                buf_puts(out, "'\\''");
+            else
+                buf_put_u8(out, (uint8_t)*c);
+        buf_puts(out, "'");
+    } else {
+        buf_puts(out, "$'");
+        for (const char *c = path; *c; c++)
+            if (*c < ' ' || *c > '~' || *c == '\'' || *c == '\\')
+                buf_printf(out, "\\x%02x", (uint8_t)*c);
+            else
+                buf_put_u8(out, (uint8_t)*c);
+        buf_puts(out, "'");
+    }
+}
+
 size_t view_text_width(const char *text, size_t len)
 {
     size_t width = 0;

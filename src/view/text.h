@@ -8,6 +8,9 @@
  * bytes that are not UTF-8 as \x1b, characters that turn the writing direction as \u202e. */
 void view_text_escape(struct buf *out, const char *text, size_t len);
 
+/* Appends a path as one word of a shell, which can be typed or pasted as the RUN of a command. */
+void view_text_shell(struct buf *out, const char *path);
+
 /* Columns that (escaped) text takes on a terminal: two for East Asian wide characters, none for
  * combining marks. */
 size_t view_text_width(const char *text, size_t len);

@@ -35,6 +35,16 @@ void view_timeline_thread(const struct profile_tables *t, uint32_t thread, struc
         buf_printf(out, " [pid %u]", t->processes[th->process].pid);
 }
 
+void view_timeline_losses(const struct analysis_timeline *t, struct buf *out)
+{
+    struct buf losses;
+    buf_init(&losses, 1 << 16);
+    view_run_losses(t->profile, t->damaged, &losses);
+    if (losses.len)
+        buf_printf(out, "the recording: %s", buf_cstr(&losses));
+    buf_release(&losses);
+}
+
 int view_timeline_functions(const struct analysis_timeline *t, uint32_t **ret_number,
                             uint32_t **ret_codes, size_t *ret_count)
 {

@@ -24,6 +24,9 @@ view_timeline_notes(const struct analysis_timeline_thread *thread, uint32_t dept
 struct profile_string view_timeline_note_text(const struct analysis_timeline_thread *thread,
                                               const struct analysis_timeline_note *note);
 
+/* What the recording lacks, in words; nothing is appended where it lacks nothing. */
+void view_timeline_losses(const struct analysis_timeline *t, struct buf *out);
+
 /* "MainThread", "thread 12"; with the process where there are several. */
 void view_timeline_thread(const struct profile_tables *t, uint32_t thread, struct buf *out);
 

@@ -25,6 +25,7 @@ enum {
     LETTER = 7,          /* width of one, roughly */
     LABEL_MIN = 3 * LETTER,
     COUNTER = 40, /* height of a counter's lane below its name */
+    LOSSES_MAX = 1 << 16,
 };
 
 static int finish(FILE *out)
@@ -196,6 +197,25 @@ static unsigned draw_thread(struct drawing *d, const struct analysis_timeline_th
     return y + (unsigned)min_u64(thread->boxes.used, MAX_ROWS) * ROW;
 }
 
+static void draw_foot(struct drawing *d, unsigned y)
+{
+    struct buf losses;
+    buf_init(&losses, LOSSES_MAX);
+    view_timeline_losses(d->t, &losses);
+    if (losses.len) {
+        fprintf(d->out, "<text class=\"lost\" x=\"%d\" y=\"%u\">", MARGIN, y + LANE_HEAD);
+        flame_put_markup(d->out, buf_cstr(&losses));
+        fputs("</text>\n", d->out);
+        y += ROW;
+    }
+    buf_release(&losses);
+    if (d->left_out || d->t->deepest_cut)
+        fprintf(
+            d->out,
+            "<text x=\"%d\" y=\"%u\">%zu boxes are not drawn: choose a shorter --range</text>\n",
+            MARGIN, y + LANE_HEAD, d->left_out);
+}
+
 static void draw_head(struct drawing *d, unsigned height)
 {
     struct buf command;
@@ -205,7 +225,7 @@ static void draw_head(struct drawing *d, unsigned height)
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
             "viewBox=\"0 0 %d %u\">\n<style>text{font:11px sans-serif}.lane{font-weight:bold}"
             ".title{font-size:15px}.span{fill:#e8e8f4;stroke:#557}.mark{fill:#a00}"
-            ".counter{fill:none;stroke:#06a}</style>\n"
+            ".counter{fill:none;stroke:#06a}.lost{fill:#a00}</style>\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n"
             "<text class=\"title\" x=\"%d\" y=\"20\">",
             WIDTH, height, WIDTH, height, MARGIN);
@@ -219,7 +239,7 @@ int view_timeline_write_svg(const struct analysis_timeline *t, FILE *out)
 {
     struct drawing d = {.t = t, .tables = profile_tables(t->profile), .out = out};
     d.per_ns = (WIDTH - 2 * MARGIN) / (double)max_u64(1, t->to_ns - t->from_ns);
-    unsigned height = TOP + 2 * LANE_HEAD, y = TOP;
+    unsigned height = TOP + 2 * LANE_HEAD + ROW, y = TOP;
     for (size_t i = 0; i < t->thread_count; i++)
         height += LANE_HEAD + (rows_of_marks(&t->thread[i]) +
                                (unsigned)min_u64(t->thread[i].boxes.used, MAX_ROWS)) *
@@ -231,11 +251,7 @@ int view_timeline_write_svg(const struct analysis_timeline *t, FILE *out)
         y = draw_thread(&d, &t->thread[i], y);
     for (size_t i = 0; i < t->counter.len && i < MAX_ROWS; i++)
         y = draw_counter(&d, &t->counter.data[i], y);
-    if (d.left_out || t->deepest_cut)
-        fprintf(
-            out,
-            "<text x=\"%d\" y=\"%u\">%zu boxes are not drawn: choose a shorter --range</text>\n",
-            MARGIN, y + LANE_HEAD, d.left_out);
+    draw_foot(&d, y);
     fputs("</svg>\n", out);
     return finish(out);
 }
@@ -262,6 +278,16 @@ static int put_data(const struct analysis_timeline *t, FILE *out)
     return r;
 }
 
+/* Written here and not by the script, which has only the numbers: the words are those of all views. */
+static void put_losses(const struct analysis_timeline *t, FILE *out)
+{
+    struct buf losses;
+    buf_init(&losses, LOSSES_MAX);
+    view_timeline_losses(t, &losses);
+    flame_put_markup(out, buf_cstr(&losses));
+    buf_release(&losses);
+}
+
 static int fill_gap(const struct analysis_timeline *t, FILE *out, const char *name, size_t len)
 {
     if (strncmp(name, "policy", len) == 0)
@@ -273,6 +299,8 @@ static int fill_gap(const struct analysis_timeline *t, FILE *out, const char *na
         fwrite(VIEW_ASSET_TIMELINE_CSS.text, 1, VIEW_ASSET_TIMELINE_CSS.len, out);
     else if (strncmp(name, "script", len) == 0)
         fwrite(VIEW_ASSET_TIMELINE_JS.text, 1, VIEW_ASSET_TIMELINE_JS.len, out);
+    else if (strncmp(name, "losses", len) == 0)
+        put_losses(t, out);
     else if (strncmp(name, "data", len) == 0)
         return put_data(t, out);
     return 0;

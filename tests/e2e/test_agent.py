@@ -1,8 +1,11 @@
 """The guest inside the program: exact calls, and a program that cannot tell that it has one."""
 import json
 import os
+import pathlib
 import random
+import shutil
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -403,6 +406,125 @@ def test_rights_dropped(default_python, tmp_path):
     recording = record([default_python.path, "-c", text], tmp_path / "x.pyro", "--calls")
     assert recording.stdout == "well\n"
     assert recording.row("f", file="<string>")["calls"] == 51
+
+
+# --- where it cannot get in ---
+
+
+def summary(*command, check=0, **kwargs):
+    """What `run --calls` into x.pyro prints after the program."""
+    return pyrometer("run", "--calls", "--no-history", "--force", "-o", "x.pyro", "--", *command, check=check, **kwargs)
+
+
+def refusals(recording):
+    stats = recording.stats()
+    return stats["agents_refused"], stats["agents_unhooked"]
+
+
+def test_no_monitoring_id_left(python, tmp_path):
+    """All six tools of sys.monitoring are others': the program runs as ever, and it is told why nothing is known of it."""
+    if python.version < (3, 12):
+        pytest.skip("no sys.monitoring")
+    image = subprocess.run([python.path, "-c", "import os; print(os.readlink('/proc/self/exe'))"], stdout=subprocess.PIPE,
+                           encoding="utf-8", check=True).stdout
+    if not os.path.basename(image).startswith("python"):
+        pytest.skip("a program that embeds Python lets us in before it runs any of the site's code")
+    (tmp_path / "sitecustomize.py").write_text("import sys\nfor i in range(6): sys.monitoring.use_tool_id(i, 'other %d' % i)\n")
+    done = summary(python.path, "-c", "print('well')", env=dict(os.environ, PYTHONPATH=str(tmp_path)))
+    assert done.stdout == "well\n"
+    assert "1 process not traced: its hooks could not be set (all ids of sys.monitoring taken?)" in done.stderr
+    assert "another version" not in done.stderr
+    assert refusals(harness.Recording("x.pyro")) == (0, 1)
+    report = pyrometer("report", "x.pyro", check=0).stdout
+    assert "its hooks could not be set" in report and "too short" not in report
+
+
+def test_agent_of_another_version(python, tmp_path):
+    """It counts itself at a place that no version moves, and leaves the program alone."""
+    other = os.path.join(os.path.dirname(PYROMETER), "tests", "libpyrometer-agent-other.so")
+    if not os.path.exists(other):
+        pytest.skip("no agent of another version beside the binary")
+    done = summary(python.path, "-c", "print('well')", env=dict(os.environ, PYROMETER_AGENT_LIBRARY=other))
+    assert done.stdout == "well\n"
+    assert "1 process not traced: an agent of another version" in done.stderr
+    assert "hooks" not in done.stderr
+    assert refusals(harness.Recording("x.pyro")) == (1, 0)
+    report = pyrometer("report", "x.pyro", check=0).stdout
+    assert "an agent of another version" in report and "too short" not in report
+    done = summary("sh", "-c", "echo well", env=dict(os.environ, PYROMETER_AGENT_LIBRARY=other))
+    nothing_was_traced(done)
+    assert done.stdout == "well\n" and refusals(harness.Recording("x.pyro")) == (0, 0)
+
+
+def nothing_was_traced(done):
+    """Told as what it is, and not as a program that was too short for samples that nobody asked for."""
+    assert "nothing was traced: no Python program was seen" in done.stderr and "too short" not in done.stderr
+    assert "hottest" not in done.stderr and "next:" not in done.stderr
+    report = pyrometer("report", "x.pyro", check=0).stdout
+    assert report == "There is nothing in it: no Python program was seen.\n"
+    assert harness.Recording("x.pyro").stats()["processes_python"] == 0
+
+
+@pytest.mark.parametrize("options", [["--calls"], ["--lines"], ["--trace"], ["--memory"]], ids=lambda o: o[0])
+def test_no_python(options):
+    done = pyrometer("run", *options, "--no-history", "-o", "x.pyro", "--", "sh", "-c", "echo well; exit 7", check=7)
+    assert done.stdout == "well\n"
+    nothing_was_traced(done)
+
+
+def compiled(tmp_path, *flags):
+    """A program that says who it is, and whether the agent is in it."""
+    compiler = shutil.which("cc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(
+        "#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n"
+        "int main(void) {\n"
+        "    char line[4096]; int agent = 0; FILE *maps = fopen(\"/proc/self/maps\", \"r\");\n"
+        "    while (maps && fgets(line, sizeof line, maps)) agent |= strstr(line, \"pyrometer-agent\") != NULL;\n"
+        "    printf(\"%d %d %s\\n\", (int)getuid(), (int)geteuid(), !maps ? \"unknown\" : agent ? \"agent\" : \"none\");\n"
+        "    return 7; }\n")
+    if subprocess.run([compiler, *flags, "-o", str(program), str(source)], stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("cannot link with %s" % (flags,))
+    return str(program)
+
+
+def test_static_program(tmp_path):
+    program = compiled(tmp_path, "-static")
+    done = summary(program, check=7)
+    assert done.stdout == "%d %d none\n" % (os.getuid(), os.geteuid())
+    nothing_was_traced(done)
+
+
+def test_setuid_program(tmp_path):
+    """The loader ignores our library where rights are gained, and the program has its rights as ever."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to give a program its rights")
+    folder = tempfile.mkdtemp()  # pytest's own are closed to others
+    os.chmod(folder, 0o777)
+
+    def drop():
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    try:
+        program = compiled(pathlib.Path(folder))
+        os.chmod(program, 0o4755)
+        if subprocess.run([program], stdout=subprocess.PIPE, preexec_fn=drop).stdout.split()[:2] != [b"65534", b"0"]:
+            pytest.skip("programs gain no rights there")
+        done = summary(program, check=7, preexec_fn=drop, cwd=folder)
+        assert done.stdout == "65534 0 none\n"
+        shutil.copy(os.path.join(folder, "x.pyro"), "x.pyro")
+        nothing_was_traced(done)
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_few_calls_are_enough(python):
+    done = pyrometer("run", "--calls", "--include", "^only$", "--no-history", "-o", "x.pyro", "--", python.path, "-c",
+                     "def only(): pass\nonly()", check=0)
+    assert "too short" not in done.stderr and done.stderr.count(" only  <string>") == 2
 
 
 def test_deep_recursion(python, tmp_path):

@@ -1,6 +1,7 @@
 """What the views say of memory, on recordings whose numbers were worked out on paper, and on a real one.
 
 The recordings are made of texts by tests/tools/make_recording.c."""
+import collections
 import csv
 import io
 import json
@@ -164,7 +165,6 @@ def test_ranges_are_cut_at_checkpoints(run):
     (["report", "--metric", "live"], "--at SECONDS"),
     (["report", "--at", "1", "--range", "1:2"], "do not go together"),
     (["memory", "leaks", "--at", "1"], "no --at"),
-    (["memory", "stats", "--csv"], "no --csv"),
     (["memory", "leak"], "did you mean leaks?"),
     (["memory", "leaks", "--mark", "nobody"], "not 5 marks"),
     (["memory", "summary", "--metric", "wall"], "not of memory"),
@@ -230,6 +230,34 @@ def test_stats(run):
     assert {a["name"]: a["bytes"] for a in stats["allocators"]} == {"malloc": 13400, "mmap": 64}
     assert stats["by_size"][0]["name"] == stats["by_count"][0]["name"] == "grow"
     assert "█" in pyrometer("memory", "stats", run, check=0).stdout
+
+
+def test_stats_as_csv(run):
+    """One table with the numbers of the JSON."""
+    def table(*options):
+        text = pyrometer("memory", "stats", run, "--csv", *options, check=0).stdout
+        sections = collections.defaultdict(list)
+        for row in csv.DictReader(io.StringIO(text, newline="")):
+            assert list(row) == ["section", "name", "file", "line", "bytes", "count"]
+            sections[row["section"]].append(row)
+        return sections
+    stats, sections = ask("memory", "stats", run), table()
+    assert list(sections) == ["peak", "live", "allocated", "freed", "sizes", "allocators", "by_size", "by_count"]
+
+    def numbers(section):
+        return [(r["name"], r["file"], int(r["bytes"]), int(r["count"])) for r in sections[section]]
+    assert [(r["name"], r["bytes"], r["count"]) for r in sections["peak"]] == [
+        (str(p["pid"]), str(p["peak_bytes"]), "") for p in stats["processes"]]
+    assert numbers("live") == [(str(p["pid"]), "", p["live_bytes"], p["live_count"]) for p in stats["processes"]]
+    assert numbers("allocated") == [(str(p["pid"]), "", p["allocated_bytes"], p["allocations"]) for p in stats["processes"]]
+    assert numbers("freed") == [(str(p["pid"]), "", p["freed_bytes"], p["frees"]) for p in stats["processes"]]
+    assert numbers("sizes") == [("%d-%d" % (s["from"], s["to"]), "", s["bytes"], s["count"]) for s in stats["sizes"]]
+    assert numbers("allocators") == [(a["name"], "", a["bytes"], a["count"]) for a in stats["allocators"]]
+    for order in ("by_size", "by_count"):
+        assert numbers(order) == [(r["name"], r["file"] or "", r["self"], r["count"]) for r in stats[order]]
+        assert [r["line"] for r in sections[order]] == [str(r["line"] or "") for r in stats[order]]
+    assert [r["name"] for r in table("--process", "200")["peak"]] == ["200"]
+    assert len(table("--limit", "1")["by_count"]) == 1
 
 
 def test_lines(run):

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -328,6 +329,32 @@ def test_summary(default_python, tmp_path):
         assert word in text.lower(), text
     assert "\x1b" not in text  # no colour where no terminal is
     assert re.search(r"\d+(\.\d+)? ?%", text), text
+
+
+NEXT = {
+    "--sample": ["report", "lines", "flame"],
+    "--calls": ["report", "flame", "export pstats"],
+    "--lines": ["report", "lines", "flame", "export pstats"],
+    "--trace": ["report", "timeline", "flame", "export perfetto"],
+    "--memory": ["memory", "memory leaks", "flame"],
+}
+
+
+@pytest.mark.parametrize("instrument", NEXT)
+def test_what_to_type_next(default_python, tmp_path, instrument):
+    """The views that have most to say, and each finds the recording wherever it was put."""
+    def offered(*options):
+        done = pyrometer("run", instrument, "--no-history", *options, "--", default_python.path, workload("shares.py"), "0.3", check=0)
+        line, = [x for x in done.stderr.splitlines() if x.startswith("next: ")]
+        return line[len("next: "):].split(", ")
+    run = str(tmp_path / "it's a run.pyro")
+    named = [shlex.split(step) for step in offered("-o", run)]
+    assert [" ".join(words[1:words.index(run)]) for words in named] == NEXT[instrument]
+    for words in named:
+        assert words[0] == "pyrometer"
+        pyrometer(*words[1:], check=0)
+    # the last one needs no name
+    assert [step.split(" -o ")[0] for step in offered()] == ["pyrometer " + step for step in NEXT[instrument]]
 
 
 def test_output_is_refused_and_forced(default_python, tmp_path):

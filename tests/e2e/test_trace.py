@@ -2,6 +2,7 @@
 import collections
 import json
 import os
+import re
 
 import pytest
 
@@ -270,6 +271,52 @@ def test_pictures(default_python):
     assert "http-equiv=\"Content-Security-Policy\"" in page and "within" in page
 
 
+# A recorder that is halted for longer than it is waited for: records are dropped.
+HALTED = (
+    "import os, signal\n"
+    "def f(): pass\n"
+    "recorder = int(os.environ['PYROMETER_ACTIVE'])\n"
+    "os.kill(recorder, signal.SIGSTOP)\n"
+    "for _ in range(500000): f()\n"
+    "os.kill(recorder, signal.SIGCONT)\n"
+)
+
+
+def test_losses_are_told_everywhere(default_python):
+    import xml.dom.minidom
+    whole = record(default_python, "nest")
+    pyrometer("run", "--quiet", "--trace", "--no-c-calls", "-o", "lossy.pyro", "--", default_python.path, "-c", HALTED, check=0)
+    lost = re.search("lost: (.* events dropped)", pyrometer("report", "lossy.pyro", check=0).stdout).group(1)
+
+    pyrometer("timeline", "-o", "whole.svg", whole, check=0)
+    pyrometer("timeline", "-o", "lossy.svg", "lossy.pyro", check=0)
+    picture = xml.dom.minidom.parse("lossy.svg")
+    line, = [t for t in picture.getElementsByTagName("text") if t.getAttribute("class") == "lost"]
+    assert line.firstChild.data == "the recording: " + lost
+    assert int(line.getAttribute("y")) < int(picture.documentElement.getAttribute("height"))
+    assert 'class="lost"' not in open("whole.svg", encoding="utf-8").read()
+
+    pyrometer("timeline", "-o", "whole.html", whole, check=0)
+    pyrometer("timeline", "-o", "lossy.html", "lossy.pyro", check=0)
+    assert '<p id="losses">the recording: %s</p>' % lost in open("lossy.html", encoding="utf-8").read()
+    assert '<p id="losses"></p>' in open("whole.html", encoding="utf-8").read()
+
+    done = pyrometer("export", "chrome", "lossy.pyro", check=0)
+    assert json.loads(done.stdout)["otherData"]["lost"] == lost and "the recording: " + lost in done.stderr
+    done = pyrometer("export", "chrome", whole, check=0)
+    assert "lost" not in json.loads(done.stdout)["otherData"] and not done.stderr
+
+    done = pyrometer("export", "perfetto", "-o", "lossy.pftrace", "lossy.pyro", check=0)
+    assert "the recording: " + lost in done.stderr
+    assert "the recording: " + lost in pyrometer("export", "pstats", "-o", "lossy.prof", "lossy.pyro", check=0).stderr
+    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    trace = protos.Trace()
+    with open("lossy.pftrace", "rb") as f:
+        trace.ParseFromString(f.read())
+    assert [(m.name, m.string_value) for p in trace.packet for m in p.chrome_events.metadata] == [("lost", lost)]
+    read_perfetto(trace)
+
+
 HOSTILE = "</script><img src=x>\"&]]>\u202e"
 
 
@@ -447,6 +494,8 @@ def read_perfetto(trace):
         if packet.HasField("track_descriptor"):
             if packet.track_descriptor.HasField("thread"):
                 tracks[packet.track_descriptor.uuid] = packet.track_descriptor.thread
+            continue
+        if packet.HasField("chrome_events"):
             continue
         if packet.sequence_flags & 1:
             clocks = {c.clock_id: c for c in packet.clock_snapshot.clocks}

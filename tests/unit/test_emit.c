@@ -116,6 +116,31 @@ static void test_escape(void **state ATTR_UNUSED)
     buf_release(&b);
 }
 
+static void test_shell(void **state ATTR_UNUSED)
+{
+    static const char *const cases[][2] = {
+        {"runs/a-1.pyro", "runs/a-1.pyro"},
+        {"a b", "'a b'"},
+        {"it's", "'it'\\''s'"},
+        {"$HOME", "'$HOME'"},
+        {"~/x", "'~/x'"},
+        {"é", "'é'"},
+        {"", "''"},
+        {"-x", "./-x"},
+        {"@", "./@"},
+        {"-x y", "./'-x y'"},
+        {"a\nb'\\", "$'a\\x0ab\\x27\\x5c'"},
+        {"\xff", "$'\\xff'"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct buf b;
+        buf_init(&b, 1024);
+        view_text_shell(&b, cases[i][0]);
+        assert_string_equal(buf_cstr(&b), cases[i][1]);
+        buf_release(&b);
+    }
+}
+
 static void test_width_and_cut(void **state ATTR_UNUSED)
 {
     assert_int_equal(view_text_width("abc", 3), 3);
@@ -165,10 +190,10 @@ static void test_units(void **state ATTR_UNUSED)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),   cmocka_unit_test(test_narrow_terminal),
-        cmocka_unit_test(test_json),   cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_escape), cmocka_unit_test(test_width_and_cut),
-        cmocka_unit_test(test_units),
+        cmocka_unit_test(test_text),          cmocka_unit_test(test_narrow_terminal),
+        cmocka_unit_test(test_json),          cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_escape),        cmocka_unit_test(test_shell),
+        cmocka_unit_test(test_width_and_cut), cmocka_unit_test(test_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

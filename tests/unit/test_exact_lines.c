@@ -5,6 +5,7 @@
 #include "format/codec.h"
 #include "format/writer.h"
 #include "record/linetree.h"
+#include "view/summary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -220,6 +221,43 @@ static void test_analysis(void **state ATTR_UNUSED)
     profile_free(p);
 }
 
+/* Lines that weigh the same are all among the hottest, in the order they stand in. */
+static void test_summary_of_equals(void **state ATTR_UNUSED)
+{
+    struct format_writer *w = NULL;
+    struct format_writer_options options = {.force = true};
+    assert_int_equal(format_writer_open(path, &options, &w), 0);
+    struct record_code f = {.name = text(w, "f"), .file = text(w, "a.py"), .first_line = 1};
+    uint32_t c = format_writer_code(w, &f);
+    format_writer_thread(w, &(struct record_thread){.id = 0, .name = text(w, "one"), .tid = 5});
+    const struct record_line lines[] = {{0, c, 2, 0, 1, 20, 0}, {0, c, 3, 0, 1, 20, 0},
+                                        {0, c, 4, 0, 1, 30, 0}, {0, c, 5, 0, 1, 20, 0},
+                                        {0, c, 6, 0, 1, 5, 0},  {0, c, 7, 0, 1, 5, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+        format_writer_line(w, &lines[i]);
+    assert_int_equal(format_writer_finish(w), 0);
+    format_writer_free(w);
+
+    struct profile *p = NULL;
+    char *said = NULL;
+    size_t len = 0;
+    assert_int_equal(profile_load(path, &p), 0);
+    FILE *out = open_memstream(&said, &len);
+    assert_non_null(out);
+    assert_int_equal(view_summary_print(p, path, true, out, (struct view_style){0}), 0);
+    fclose(out);
+    const char *at = said;
+    for (size_t i = 0; i < 5; i++) {
+        static const char *const order[] = {"a.py:4\n", "a.py:2\n", "a.py:3\n", "a.py:5\n",
+                                            "a.py:6\n"};
+        at = strstr(at, order[i]);
+        assert_non_null(at);
+    }
+    assert_null(strstr(said, "a.py:7"));
+    free(said);
+    profile_free(p);
+}
+
 /* --- hostile bytes --- */
 
 static int count_line(void *ctx, const struct record_line *line)
@@ -273,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_recursion),
         cmocka_unit_test(test_generator_and_losses),
         cmocka_unit_test(test_analysis),
+        cmocka_unit_test(test_summary_of_equals),
         cmocka_unit_test(test_codec_bounds),
     };
     int fd = mkstemp(path);
