@@ -135,7 +135,9 @@ int halt(const char *name, int times, long rounds, int locked, int *places)
     int good = 0;
     for (int i = 0; i < times; i++) {
         struct timespec nap = {0, 200000 + 7000 * (i % 13)};
-        nanosleep(&nap, NULL); /* it goes on from where it was halted: a signal now would meet it there again */
+        nanosleep(
+            &nap,
+            NULL); /* it goes on from where it was halted: a signal now would meet it there again */
         atomic_store(&wanted, 1);
         while (!atomic_load(&held)) {
             pthread_kill(thread, SIGUSR1);
