@@ -2,7 +2,9 @@
 #include "cmd/output.h"
 
 #include "base/err.h"
+#include "base/progress.h"
 #include "cmd/cmd.h"
+#include "cmd/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,6 +45,9 @@ int cmd_output_open(const char *path, bool force, const char *recording, struct 
             close(fd);
         return status;
     }
+    if (isatty(fd)) /* what is written shall not mix with the line */
+        cmd_progress_never();
+    progress_begin("writing the file", 0);
     *ret = (struct cmd_output){path, file, is_new};
     return 0;
 }
