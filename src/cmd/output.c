@@ -2,7 +2,6 @@
 #include "cmd/output.h"
 
 #include "base/err.h"
-#include "base/progress.h"
 #include "cmd/cmd.h"
 #include "cmd/progress.h"
 
@@ -45,9 +44,7 @@ int cmd_output_open(const char *path, bool force, const char *recording, struct 
             close(fd);
         return status;
     }
-    if (isatty(fd)) /* what is written shall not mix with the line */
-        cmd_progress_never();
-    progress_begin("writing the file", 0);
+    cmd_progress_make_way(fd);
     *ret = (struct cmd_output){path, file, is_new};
     return 0;
 }

@@ -42,8 +42,8 @@ enum {
 
 #define ERASE "\r\x1b[K" /* to the first column, and all that is right of it */
 
-/* Those that end a process at which nobody catches them: of SIGPIPE see main.c. */
-static const int ENDING[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+/* Those that end us from outside. SIGPIPE comes with output, when the line is gone. */
+static const int ENDING[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 /* The first thread's. */
 static struct {
@@ -247,18 +247,22 @@ void cmd_progress_say(const char *text, size_t len)
 /* --- standard output --- */
 
 /* What goes into a file or to /dev/null comes between nothing. A pipe may well end at this terminal. */
-static bool is_apart(void)
+static bool is_apart(int fd)
 {
     struct stat st;
-    return fstat(STDOUT_FILENO, &st) == 0 && !isatty(STDOUT_FILENO) &&
-           (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode));
+    return fstat(fd, &st) == 0 && !isatty(fd) && (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode));
+}
+
+void cmd_progress_make_way(int fd)
+{
+    if (!is_apart(fd))
+        cmd_progress_never();
+    progress_begin("writing", 0);
 }
 
 FILE *cmd_stdout(void)
 {
-    if (!is_apart())
-        cmd_progress_never();
-    progress_begin("writing", 0);
+    cmd_progress_make_way(STDOUT_FILENO);
     return stdout;
 }
 
@@ -272,7 +276,7 @@ static ssize_t write_late(void *unused, const char *data, size_t len)
 FILE *cmd_stdout_begin(void)
 {
     FILE *late = NULL;
-    if (state.running && !is_apart())
+    if (state.running && !is_apart(STDOUT_FILENO))
         late = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_late});
     return late ? late : stdout;
 }

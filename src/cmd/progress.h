@@ -20,8 +20,11 @@ void cmd_progress_end(void);
 /* The user wants none, or the terminal is taken: from now on nothing begins. */
 void cmd_progress_never(void);
 
-/* Standard output, to print to: the line is out of the way if it could come between. It stays away
- * then, for output is as good a sign of life. */
+/* Output begins to `fd`: the line is out of the way if it could come between. It stays away then, for
+ * output is as good a sign of life. */
+void cmd_progress_make_way(int fd);
+
+/* Standard output, to print to, with the way made. */
 FILE *cmd_stdout(void);
 
 /* The same, but the line stays until the first bytes come: for a writer that works long before it

@@ -3,6 +3,7 @@
 With PYROMETER_PROGRESS_AFTER_MS=0 the line is there at once, before a command has done anything, and is written anew every
 millisecond: so it is always seen, and whatever it could come between, it comes between.
 """
+import concurrent.futures
 import fcntl
 import os
 import pty
@@ -34,12 +35,12 @@ def in_terminal(args, stdout=None, **env):
                                    stdout=end if stdout is None else null if stdout == "null" else stdout,
                                    env=terminal_env(**env))
     os.close(end)
-    sent = read_to_end(main) if stdout != subprocess.PIPE else b""
-    out = b""
-    if stdout == subprocess.PIPE:
-        out = process.stdout.read()  # little enough of the line comes meanwhile for the terminal to hold it
-        process.stdout.close()
+    with concurrent.futures.ThreadPoolExecutor() as pool:  # neither may wait for the other to be read
+        out = pool.submit(process.stdout.read) if process.stdout else None
         sent = read_to_end(main)
+        out = out.result() if out else b""
+    if process.stdout:
+        process.stdout.close()
     os.close(main)
     return process.wait(timeout=HANG), sent, out
 
