@@ -32,7 +32,7 @@ SANITIZED = {
 # Suites that are about the sources and not about the binary: once is enough.
 SOURCE_TESTS = ["test_layers.py", "test_format_doc.py", "test_versions.py", "test_wheel.py", "test_completion.py", "test_package.py"]
 
-TSAN_TESTS = ["sink_threads", "ring", "memory_rings"]
+TSAN_TESTS = ["sink_threads", "ring", "memory_rings", "progress"]
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
@@ -201,7 +201,7 @@ def suite_e2e(options):
 
 
 def suite_tsan(_):
-    """TSan: the writing thread and the rings, where threads share memory."""
+    """TSan: the writing thread, the rings and the line of progress, where threads share memory."""
     if not build_tsan():
         yield "build", FAILED, "see above"
         return

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/idxmap.h"
+#include "base/progress.h"
 #include "base/vec.h"
 
 #include <math.h>
@@ -313,6 +314,7 @@ int analysis_blame_find(const struct analysis_blame *b, struct analysis_culprits
     if (!o.before || !o.after)
         return E_INVALID;
     struct stats_blame_part *part = NULL;
+    progress_begin("finding what explains the difference", 0);
     int r = judge(b, &o, &part);
     if (r < 0)
         return r;

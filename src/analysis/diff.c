@@ -4,6 +4,7 @@
 #include "analysis/match.h"
 #include "analysis/partners.h"
 #include "base/err.h"
+#include "base/progress.h"
 
 #include <math.h>
 
@@ -150,6 +151,7 @@ int analysis_diff_init(const struct analysis_rows *before, const struct analysis
                        const struct analysis_diff_select *select, struct analysis_diff *ret)
 {
     struct analysis_diff d = {.before = before, .after = after};
+    progress_begin("comparing rows", 0);
     int r = pair_all(&d);
     if (r == 0)
         r = choose(&d, select);

@@ -6,6 +6,7 @@
 #include "analysis/trie.h"
 #include "base/err.h"
 #include "base/idxmap.h"
+#include "base/progress.h"
 #include "base/vec.h"
 
 typedef VEC(struct analysis_edge) edge_vec;
@@ -177,6 +178,7 @@ int analysis_edges_init_among(const struct analysis_rows *rows, const uint32_t *
     if (!rows->node_row)
         return E_INVALID;
     edge_vec edges = {0};
+    progress_begin("finding who calls whom", 0);
     int r = analysis_exact_has(rows) ? analysis_exact_edges(rows, &edges.data, &edges.len)
                                      : weigh_edges(rows, among, &edges);
     size_t kept = 0;

@@ -8,6 +8,7 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "base/large.h"
+#include "base/progress.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -200,6 +201,7 @@ int analysis_rows_init(const struct analysis_weights *weights, enum analysis_by 
                        struct analysis_rows *ret)
 {
     struct analysis_rows rows = {.by = by, .weights = weights};
+    progress_begin("making rows", 0);
     int r = by == ANALYSIS_BY_THREAD    ? fill_threads(&rows)
             : by == ANALYSIS_BY_PROCESS ? fill_processes(&rows)
                                         : fill_code(&rows, true);
@@ -215,6 +217,7 @@ int analysis_rows_init_names(const struct analysis_weights *weights, enum analys
                              struct analysis_rows *ret)
 {
     struct analysis_rows rows = {.by = by, .weights = weights};
+    progress_begin("making rows", 0);
     int r = fill_code(&rows, false);
     if (r < 0) {
         analysis_rows_release(&rows);

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/progress.h"
 #include "format/events.h"
 
 /* One thread's way through its places. */
@@ -288,7 +289,9 @@ int analysis_timeline_init(const struct profile *profile, const struct analysis_
     t.thread = calloc(tables->thread_count + 1, sizeof *t.thread);
     r = t.thread ? 0 : E_NOMEM;
     bool by_blocks = profile_has_arguments(profile) && blocks_in_range(&places, &t) <= blocks_left;
+    progress_begin("making the timeline", places.count);
     for (size_t i = 0, n; r == 0 && i < places.count; i += n) {
+        progress_reach(i);
         uint32_t thread = places.place[i].thread;
         for (n = 1; i + n < places.count && places.place[i + n].thread == thread;)
             n++;

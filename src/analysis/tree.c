@@ -8,6 +8,7 @@
 
 #include "analysis/heap.h"
 #include "base/large.h"
+#include "base/progress.h"
 #include "base/vec.h"
 
 struct entry {
@@ -412,6 +413,7 @@ int analysis_tree_init(const struct analysis_forest *forest,
     struct analysis_tree tree = {0};
     struct growing g = {
         .f = forest, .bottom_up = options->bottom_up, .options = options, .tree = &tree};
+    progress_begin("growing the tree", 0);
     g.at.row = forest->row;
     g.at.own = forest->own;
     g.slot = malloc((forest->row_count + 1) * sizeof *g.slot);

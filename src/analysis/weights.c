@@ -6,6 +6,7 @@
 #include "base/attr.h"
 #include "base/err.h"
 #include "base/large.h"
+#include "base/progress.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -128,6 +129,7 @@ static int weigh_all(const struct pass *first, const struct profile_tables *t)
     pthread_t thread[MAX_PARTS];
     unsigned started = 1;
     int r = 0;
+    progress_begin("adding up samples", records);
     for (unsigned i = 0; i < parts; i++) {
         pass[i] = *first;
         pass[i].part = i;

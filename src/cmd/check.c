@@ -1,6 +1,7 @@
 #include "cmd/check.h"
 
 #include "base/err.h"
+#include "base/progress.h"
 #include "cmd/cmd.h"
 
 #include <math.h>
@@ -331,9 +332,12 @@ static int make(struct cmd_check *c, const struct cmd_check_request *q)
 {
     struct work w;
     int r = work_init(&w, c);
+    progress_begin("comparing runs", q->settings->limits.len);
     c->view.count = q->settings->limits.len;
-    for (size_t i = 0; r == 0 && i < c->view.count; i++)
+    for (size_t i = 0; r == 0 && i < c->view.count; i++) {
         r = ask(c, i, &q->settings->limits.data[i], &w, q->last);
+        progress_add(1);
+    }
     work_release(&w);
     if (r == 0 && c->view.is_regression)
         r = explain(c);

@@ -7,6 +7,7 @@
 #include "cmd/diff_groups.h"
 #include "cmd/list.h"
 #include "cmd/load.h"
+#include "cmd/progress.h"
 
 #include <errno.h>
 
@@ -101,7 +102,7 @@ static int show(const struct diff_request *q, const struct side *before, const s
         status = cmd_fail(CMD_FAILED, "cannot find what explains the difference: %s", err_text(r));
     } else {
         errno = 0;
-        r = view_diff_print(&diff, r < 0 ? NULL : &culprits, stdout, q->format,
+        r = view_diff_print(&diff, r < 0 ? NULL : &culprits, cmd_stdout(), q->format,
                             view_style_of(stdout));
         status = r < 0 ? cmd_output_failed("the diff", r, errno) : 0;
     }

@@ -5,6 +5,7 @@
 #include "cmd/history.h"
 #include "cmd/history_set.h"
 #include "cmd/load.h"
+#include "cmd/progress.h"
 #include "stats/gate.h"
 #include "view/check.h"
 #include "view/culprit.h"
@@ -232,7 +233,7 @@ static void print_text(struct comparison *c, struct view_emit *emit, bool has_cu
 static int print(struct comparison *c, enum view_format format, bool has_culprits)
 {
     struct view_emit emit;
-    view_emit_init(&emit, stdout, format, view_style_of(stdout));
+    view_emit_init(&emit, cmd_stdout(), format, view_style_of(stdout));
     if (format == VIEW_JSON)
         print_json(c, view_emit_json(&emit), has_culprits);
     else

@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/load.h"
 #include "cmd/output.h"
+#include "cmd/progress.h"
 #include "profile/events.h"
 #include "view/run.h"
 
@@ -36,9 +37,15 @@ static int choose_format(const char *name, const struct export_format **ret)
 
 static int write_stdout(const struct export_request *q, const struct profile *profile)
 {
+    FILE *out = cmd_stdout_begin();
     errno = 0;
-    int r = q->format->write(profile, &q->options, stdout);
-    return r < 0 ? cmd_output_failed("the standard output", r, errno) : CMD_OK;
+    int r = q->format->write(profile, &q->options, out);
+    int reason = errno, finished = cmd_stdout_finish(out);
+    if (r == 0 && finished < 0) {
+        r = finished;
+        reason = errno;
+    }
+    return r < 0 ? cmd_output_failed("the standard output", r, reason) : CMD_OK;
 }
 
 static int write_file(const struct export_request *q, const struct profile *profile)

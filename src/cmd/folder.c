@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "cmd/load.h"
+#include "cmd/progress.h"
 #include "format/reader.h"
 #include "profile/profile.h"
 #include "view/emit.h"
@@ -88,7 +89,7 @@ static int print_entries(const entry_vec *entries)
         {NULL, "command", VIEW_NAME, VIEW_ONLY_TEXT},
     };
     struct view_emit emit;
-    view_emit_init(&emit, stdout, VIEW_TEXT, view_style_of(stdout));
+    view_emit_init(&emit, cmd_stdout(), VIEW_TEXT, view_style_of(stdout));
     view_emit_table_begin(&emit, "files", columns, ARRAY_LEN(columns), false);
     for (size_t i = 0; i < entries->len; i++) {
         const struct entry *e = &entries->data[i];

@@ -4,8 +4,10 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/progress.h"
 #include "cmd/keep.h"
 #include "cmd/load.h"
+#include "cmd/progress.h"
 #include "view/history.h"
 
 #include <errno.h>
@@ -46,6 +48,8 @@ int cmd_history_open(const struct cmd_history_options *o, enum history_access ac
     if (rc < 0)
         return cmd_fail(CMD_FAILED, "cannot look for the history: %s", err_text(rc));
     struct history_store *s = NULL;
+    cmd_progress_begin();
+    progress_begin("looking into the history", 0);
     rc = history_store_open(path, access, &s);
     if (rc < 0) {
         int status = cmd_history_failed(path, rc);
@@ -159,7 +163,7 @@ static int list_commands(const struct cmd_history_options *o, struct history_sto
     if (rc < 0)
         return cmd_history_failed(path, rc);
     errno = 0;
-    rc = view_history_commands(path, &commands, cmd_history_format(o), stdout,
+    rc = view_history_commands(path, &commands, cmd_history_format(o), cmd_stdout(),
                                view_style_of(stdout));
     int reason = errno;
     history_commands_release(&commands);
@@ -191,7 +195,7 @@ static int print_columns(struct history_store *s, const struct history_filter *f
     int rc = history_store_runs(s, f, false, load_one, &l);
     if (rc == 0)
         rc = view_history_columns((const struct history_run *const *)l.runs.data, l.runs.len,
-                                  stdout);
+                                  cmd_stdout());
     for (size_t i = 0; i < l.runs.len; i++) {
         history_run_release(l.runs.data[i]);
         free(l.runs.data[i]);
@@ -223,7 +227,7 @@ static int print_runs(const struct cmd_history_options *o, struct history_store 
     if (rc < 0)
         return rc;
     struct view_history_runs v;
-    view_history_runs_begin(&v, format, stdout, view_style_of(stdout), &names);
+    view_history_runs_begin(&v, format, cmd_stdout(), view_style_of(stdout), &names);
     rc = history_store_runs(s, f, format == VIEW_JSON, view_history_runs_add, &v);
     int end = view_history_runs_end(&v);
     history_names_release(&names);
@@ -293,8 +297,8 @@ int cmd_history_show(const struct cmd_history_options *o, int count, char **argv
     if (rc < 0)
         status = cmd_history_failed(path, rc);
     errno = 0;
-    if (!status &&
-        (rc = view_history_show(&run, cmd_history_format(o), stdout, view_style_of(stdout))) < 0)
+    if (!status && (rc = view_history_show(&run, cmd_history_format(o), cmd_stdout(),
+                                           view_style_of(stdout))) < 0)
         status = cmd_output_failed("the run", rc, errno);
     history_run_release(&run);
     history_store_close(s);

@@ -5,6 +5,7 @@
 #include "cmd/check.h"
 #include "cmd/history.h"
 #include "cmd/load.h"
+#include "cmd/progress.h"
 
 #include <errno.h>
 #include <string.h>
@@ -112,7 +113,7 @@ static int check(const struct cmd_history_options *o, const struct cmd_settings 
                                     : o->json         ? VIEW_CHECK_JSON
                                                       : VIEW_CHECK_TEXT;
         errno = 0;
-        int r = view_check_print(&c->view, stdout, form, view_style_of(stdout));
+        int r = view_check_print(&c->view, cmd_stdout(), form, view_style_of(stdout));
         status = r < 0                   ? cmd_output_failed("the answer", r, errno)
                  : c->view.is_regression ? CMD_GATE
                                          : CMD_OK;
@@ -159,6 +160,7 @@ int cmd_check_quietly(const char *db, const char *run, bool *ret_is_regression)
         struct cmd_check_request request = make_request(&o, &settings, NULL);
         status = cmd_check_make(store, &request, c);
     }
+    cmd_progress_end(); /* what comes next may be the program again */
     if (!status) {
         *ret_is_regression = c->view.is_regression;
         cmd_check_release(c);

@@ -1,8 +1,10 @@
 /* pyrometer history rm and gc: removing runs, and the recordings that belong to them. */
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/progress.h"
 #include "base/vec.h"
 #include "cmd/history.h"
+#include "cmd/progress.h"
 #include "view/history.h"
 #include "view/text.h"
 #include "view/units.h"
@@ -149,8 +151,8 @@ static void say_what(const struct candidate *c)
     buf_init(&path, 1 << 16);
     if (c->profile)
         view_text_escape(&path, c->profile, strlen(c->profile));
-    printf("would remove run %lld of %s%s%s\n", (long long)c->id,
-           view_history_local(c->started_us).text, path.len ? " and " : "", buf_cstr(&path));
+    fprintf(cmd_stdout(), "would remove run %lld of %s%s%s\n", (long long)c->id,
+            view_history_local(c->started_us).text, path.len ? " and " : "", buf_cstr(&path));
     buf_release(&path);
 }
 
@@ -166,18 +168,22 @@ static int collect_garbage(const struct cmd_history_options *o, struct history_s
     if (rc == 0)
         rc = history_store_runs(s, &all, false, gather_one, &g);
     size_t n = rc < 0 ? 0 : choose(&g.list, before_us, max_size, store_size, &freed);
+    progress_begin("removing runs", n);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         const struct candidate *c = &g.list.data[i];
         if (o->dry_run)
             say_what(c);
         else
             rc = remove_one(s, c, o->keep_profiles);
+        progress_add(1);
     }
+    progress_begin("giving the room back", 0);
     if (rc == 0 && n && !o->dry_run)
         rc = history_store_shrink(s);
     if (rc == 0)
-        printf("%s %zu of %zu runs, about %s\n", o->dry_run ? "would remove" : "removed", n,
-               g.list.len, view_units_bytes((double)freed).text);
+        fprintf(cmd_stdout(), "%s %zu of %zu runs, about %s\n",
+                o->dry_run ? "would remove" : "removed", n, g.list.len,
+                view_units_bytes((double)freed).text);
     candidates_release(&g.list);
     return rc < 0 ? cmd_history_failed(path, rc) : CMD_OK;
 }

@@ -2,8 +2,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/progress.h"
 #include "cmd/history.h"
 #include "cmd/keep.h"
+#include "cmd/progress.h"
 #include "history/import_soma.h"
 
 #include <dirent.h>
@@ -38,6 +40,7 @@ static void import_file(struct import *im, const char *path, const char *command
     struct buf b;
     struct history_run run = {0};
     im->files++;
+    progress_add(1);
     buf_init(&b, HISTORY_SOMA_FILE_MAX);
     int rc = io_read_file(path, &b);
     if (rc == 0)
@@ -114,6 +117,8 @@ int cmd_history_import(const struct cmd_history_options *o, int count, char **ar
         return cmd_fail(CMD_USAGE, "history import needs a folder, for example profiling_runs");
     char *path = NULL;
     struct import im = {0};
+    cmd_progress_begin();
+    progress_begin("importing runs", 0);
     int rc = cmd_history_path(o->db, true, &path);
     if (rc == 0)
         rc = history_store_open(path, HISTORY_WRITE, &im.store);
@@ -130,8 +135,9 @@ int cmd_history_import(const struct cmd_history_options *o, int count, char **ar
         else
             import_folder(&im, argv[i], 0);
     }
-    printf("%llu runs imported, %llu known already, %llu left out\n", (unsigned long long)im.kept,
-           (unsigned long long)im.known, (unsigned long long)im.refused);
+    fprintf(cmd_stdout(), "%llu runs imported, %llu known already, %llu left out\n",
+            (unsigned long long)im.kept, (unsigned long long)im.known,
+            (unsigned long long)im.refused);
     history_store_close(im.store);
     free(path);
     if (!im.status && !im.kept && !im.known)

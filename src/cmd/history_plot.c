@@ -5,6 +5,7 @@
 #include "cmd/history_set.h"
 #include "cmd/load.h"
 #include "cmd/output.h"
+#include "cmd/progress.h"
 #include "stats/sample.h"
 #include "view/plot.h"
 #include "view/text.h"
@@ -401,7 +402,7 @@ static int show(struct plotting *p)
         enum view_plot_marks marks =
             o->ascii ? VIEW_PLOT_ASCII : view_plot_marks_for(style, p->sources > 1);
         errno = 0;
-        int r = view_plot_print(&plot, stdout, style, marks);
+        int r = view_plot_print(&plot, cmd_stdout(), style, marks);
         status = r < 0 ? cmd_output_failed("the plot", r, errno) : CMD_OK;
     }
     buf_release(&title);

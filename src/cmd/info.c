@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "cmd/load.h"
+#include "cmd/progress.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -111,7 +112,7 @@ static int show(const struct profile *profile, enum view_format format)
         info.kinds = kinds.data;
         info.kind_count = kinds.len;
         errno = 0;
-        r = view_info_print(&info, stdout, format);
+        r = view_info_print(&info, cmd_stdout(), format);
         if (r < 0)
             status = cmd_output_failed("the standard output", r, errno);
     }

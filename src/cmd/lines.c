@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/list.h"
 #include "cmd/load.h"
+#include "cmd/progress.h"
 #include "view/exact_lines.h"
 #include "view/heading.h"
 
@@ -113,7 +114,7 @@ static int print_memory(const struct lines_request *q, const struct view_lines *
     if (r == 0) {
         *ret_output = true;
         errno = 0;
-        r = view_lines_print(&view, stdout, q->format, view_style_of(stdout));
+        r = view_lines_print(&view, cmd_stdout(), q->format, view_style_of(stdout));
     }
     beside_release(&b);
     return r;
@@ -135,7 +136,7 @@ static int make_and_print(const struct lines_request *q, const struct analysis_w
     } else if (r == 0) {
         *ret_output = true;
         errno = 0;
-        r = view_lines_print(&view, stdout, q->format, view_style_of(stdout));
+        r = view_lines_print(&view, cmd_stdout(), q->format, view_style_of(stdout));
     }
     profile_sources_free(sources);
     analysis_lines_release(&lines);
@@ -179,7 +180,7 @@ static int show_exact(const struct lines_request *q, const struct profile *profi
             .whole_files = q->whole_files,
         };
         errno = 0;
-        r = view_exact_lines_print(&view, stdout, q->format, view_style_of(stdout));
+        r = view_exact_lines_print(&view, cmd_stdout(), q->format, view_style_of(stdout));
         if (r < 0)
             status = cmd_output_failed("the lines", r, errno);
     }

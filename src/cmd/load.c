@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/folder.h"
+#include "cmd/progress.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -34,6 +35,7 @@ int cmd_load_failed(const char *path, int code)
 
 int cmd_load_path(const char *path, struct profile **ret)
 {
+    cmd_progress_begin();
     int r = profile_load(path, ret);
     if (r == E_ISDIR)
         return cmd_folder_list(path);

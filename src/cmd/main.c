@@ -4,6 +4,7 @@
  * SIGPIPE is left as it was found: a reader that goes away (`pyrometer report | head`) ends us
  * quietly, and the program that `run` starts inherits nothing of ours. */
 #include "cmd/cmd.h"
+#include "cmd/progress.h"
 #include "cmd/speak.h"
 
 #include <errno.h>
@@ -159,5 +160,6 @@ int main(int argc, char **argv)
 {
     keep_standard_streams();
     int status = dispatch(argc, argv);
+    cmd_progress_end();
     return flush_output(status == CMD_LISTED ? CMD_OK : status);
 }

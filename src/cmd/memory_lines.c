@@ -2,6 +2,7 @@
  * its own over the same lines. */
 #include "base/err.h"
 #include "cmd/memory.h"
+#include "cmd/progress.h"
 #include "view/lines.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ static int print(const struct cmd_memory *m, const struct numbers *numbers,
                               .columns = ARRAY_LEN(columns) - is_text,
                               .limit = m->o->list.limit};
     errno = 0;
-    return view_lines_print(&view, stdout, m->format, view_style_of(stdout));
+    return view_lines_print(&view, cmd_stdout(), m->format, view_style_of(stdout));
 }
 
 int cmd_memory_lines(struct cmd_memory *m)

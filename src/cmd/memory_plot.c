@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "cmd/memory.h"
 #include "cmd/output.h"
+#include "cmd/progress.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -45,7 +46,7 @@ static int print_plot(const struct view_plot *plot, const struct cmd_memory *m,
     setlocale(LC_CTYPE, "");
     enum view_plot_marks marks = m->o->ascii ? VIEW_PLOT_ASCII : view_plot_marks_for(style, true);
     errno = 0;
-    int r = view_plot_print(plot, stdout, style, marks);
+    int r = view_plot_print(plot, cmd_stdout(), style, marks);
     return r < 0 ? cmd_output_failed("the plot", r, errno) : CMD_OK;
 }
 
@@ -80,7 +81,7 @@ int cmd_memory_plot(struct cmd_memory *m)
         status = cmd_fail(CMD_FAILED, "nothing to draw: the filters leave no memory");
     } else if (m->format != VIEW_TEXT) {
         errno = 0;
-        r = view_memory_plot_data(m->profile, &curves, stdout, m->format);
+        r = view_memory_plot_data(m->profile, &curves, cmd_stdout(), m->format);
         status = r < 0 ? cmd_output_failed("the curves", r, errno) : CMD_OK;
     } else {
         status = draw(m, &curves, style);

@@ -2,6 +2,7 @@
 #include "analysis/leaks.h"
 #include "base/err.h"
 #include "cmd/memory.h"
+#include "cmd/progress.h"
 #include "view/memory.h"
 #include "view/memory_stats.h"
 
@@ -47,7 +48,7 @@ static uint64_t limit_of(const struct cmd_memory *m)
 static int print(const struct cmd_memory *m, const struct view_memory *view, const char *what)
 {
     errno = 0;
-    int r = view_memory_print(view, stdout, m->format, view_style_of(stdout));
+    int r = view_memory_print(view, cmd_stdout(), m->format, view_style_of(stdout));
     return r < 0 ? cmd_output_failed(what, r, errno) : CMD_OK;
 }
 
@@ -157,7 +158,7 @@ int cmd_memory_stats(struct cmd_memory *m)
             .by_count = {.rows = &t.rows, .selection = &by_count},
         };
         errno = 0;
-        r = view_memory_stats_print(&view, stdout, m->format, view_style_of(stdout));
+        r = view_memory_stats_print(&view, cmd_stdout(), m->format, view_style_of(stdout));
         status = r < 0 ? cmd_output_failed("the statistics", r, errno) : CMD_OK;
     }
     analysis_selection_release(&by_count);

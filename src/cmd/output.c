@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "cmd/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,6 +44,7 @@ int cmd_output_open(const char *path, bool force, const char *recording, struct 
             close(fd);
         return status;
     }
+    cmd_progress_make_way(fd);
     *ret = (struct cmd_output){path, file, is_new};
     return 0;
 }

@@ -2,8 +2,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/progress.h"
 #include "cmd/cmd.h"
 #include "cmd/load.h"
+#include "cmd/progress.h"
 #include "format/ring.h"
 #include "profile/profile.h"
 #include "view/summary.h"
@@ -170,9 +172,18 @@ static void tell_path(const struct cmd_recording *r)
                  strerror(errno));
 }
 
+/* Rings may be full still, and disks slow. The terminal is ours again. */
+static void show_finishing(void)
+{
+    cmd_progress_begin();
+    progress_begin("finishing the recording", 0);
+}
+
 int cmd_recording_begin(struct cmd_recording *r, struct record_options *ret)
 {
-    struct record_options o = {.version = PYROMETER_VERSION, .force = r->force};
+    struct record_options o = {.version = PYROMETER_VERSION,
+                               .force = r->force,
+                               .finishing = r->quiet ? NULL : show_finishing};
     int status = parse_rate(r->sample, &o.hz);
     if (status)
         return status;
@@ -225,7 +236,9 @@ void cmd_recording_end(const struct cmd_recording *r, const struct record_result
     if (r->quiet)
         return;
     struct profile *p = NULL;
+    cmd_progress_begin();
     int rc = profile_load(r->path, &p);
+    cmd_progress_end(); /* the summary goes where the line was */
     if (rc == 0)
         rc = view_summary_print(p, r->path, r->output != NULL, stderr, view_style_of(stderr));
     if (rc < 0)

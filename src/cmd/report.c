@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 #include "cmd/list.h"
 #include "cmd/load.h"
+#include "cmd/progress.h"
 #include "cmd/speak.h"
 #include "view/heading.h"
 
@@ -145,7 +146,7 @@ static int make_and_print(const struct report_request *q, const struct analysis_
             weights,    &rows,      &selection, needs_edges ? &edges : NULL,
             q->callers, q->callees, &q->select};
         *ret_output = true;
-        r = view_report_print(&report, stdout, q->format, view_style_of(stdout));
+        r = view_report_print(&report, cmd_stdout(), q->format, view_style_of(stdout));
     }
     analysis_edges_release(&edges);
     analysis_selection_release(&selection);
@@ -168,7 +169,7 @@ static int print_exact(const struct report_request *q, const struct analysis_exa
                                      .selection = &selection,
                                      .select = &q->select};
         *ret_output = true;
-        r = view_report_print(&report, stdout, q->format, view_style_of(stdout));
+        r = view_report_print(&report, cmd_stdout(), q->format, view_style_of(stdout));
     }
     analysis_selection_release(&selection);
     analysis_rows_release(&rows);

@@ -1,8 +1,10 @@
 /* pyrometer run: start a program, record it or only meter it, keep what it cost. */
 #include "base/err.h"
+#include "base/progress.h"
 #include "cmd/check.h"
 #include "cmd/cmd.h"
 #include "cmd/keep.h"
+#include "cmd/progress.h"
 #include "cmd/recording.h"
 #include "view/units.h"
 
@@ -92,7 +94,10 @@ static void keep(struct run *r, struct meter *m, const struct turn *t, const uin
                             .warmup = t->warmup,
                             .instruments = *r->instruments ? r->instruments : NULL,
                             .deepens = r->deepens};
+    cmd_progress_begin();
+    progress_begin("keeping the run in the history", 0);
     int64_t id = cmd_keep_run(r->keep, m, &kept);
+    cmd_progress_end();
     r->last_kept = id;
     if (id && !r->recording.quiet)
         fprintf(stderr, "run %lld in the history\n", (long long)id);
@@ -289,6 +294,8 @@ int cmd_run(int argc, char **argv)
         status = check_deep(&r);
     if (status)
         return status;
+    if (c->quiet)
+        cmd_progress_never();
     status = cmd_keep_new(&r.keep_options, &r.keep);
     if (status)
         return status;

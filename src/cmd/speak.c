@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "cmd/cmd.h"
+#include "cmd/progress.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,7 +56,7 @@ static void speak(const char *command, const char *kind, const char *fmt, va_lis
     append_printable(&line, message ? message : "out of memory");
     buf_puts(&line, "\n");
     /* a line past the maximum keeps its beginning, which says what is wrong */
-    fwrite(line.data, 1, line.len, stderr);
+    cmd_progress_say((const char *)line.data, line.len);
     buf_release(&line);
     free(message);
 }

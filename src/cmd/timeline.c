@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include "cmd/load.h"
 #include "cmd/output.h"
+#include "cmd/progress.h"
 #include "profile/events.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ static int show(const struct timeline_options *o, const struct profile *profile,
         status = write_picture(o, &t);
     } else {
         errno = 0;
-        r = view_timeline_json(&t, stdout);
+        r = view_timeline_json(&t, cmd_stdout());
         if (r < 0)
             status = cmd_output_failed("the standard output", r, errno);
     }

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/load.h"
+#include "cmd/progress.h"
 #include "view/heading.h"
 #include "view/tree_screen.h"
 
@@ -72,7 +73,7 @@ static int understand(struct tree_options *o, struct tree_request *q)
 static int print(const struct tree_request *q, const struct analysis_calltree *tree)
 {
     errno = 0;
-    int r = view_tree_print(tree, stdout, q->format, view_style_of(stdout));
+    int r = view_tree_print(tree, cmd_stdout(), q->format, view_style_of(stdout));
     return r < 0 ? cmd_output_failed("the tree", r, errno) : 0;
 }
 
@@ -94,7 +95,7 @@ static int grow_and_show(const struct tree_options *o, struct tree_request *q,
     choose_limits(o, q);
     int r = analysis_calltree_grow(tree, &q->query, &q->options);
     int status = r < 0 ? cmd_fail(CMD_FAILED, "cannot make the tree: %s", err_text(r)) : 0;
-    if (!status && q->interactive && screen_open(view_style_of(stdout).colour, &screen) == 0)
+    if (!status && q->interactive && screen_open(view_style_of(cmd_stdout()).colour, &screen) == 0)
         return browse(q, screen, profile, tree);
     if (!status)
         status = print(q, tree);

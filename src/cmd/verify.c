@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "cmd/cmd.h"
 #include "cmd/load.h"
+#include "cmd/progress.h"
 #include "view/run.h"
 
 #include <inttypes.h>
@@ -59,7 +60,7 @@ static void print_faults(const struct format_verdict *v)
 static void print_verdict(const char *path, const struct format_verdict *v)
 {
     bool whole = format_verdict_is_whole(v);
-    printf("%s: %s\n", path, whole ? "whole" : "damaged");
+    fprintf(cmd_stdout(), "%s: %s\n", path, whole ? "whole" : "damaged");
     printf("  good: %" PRIu32 " of %" PRIu32 " chunk%s, with %" PRIu64 " record%s and %" PRIu64
            " sample%s\n",
            good_chunks(v), v->checked_chunks, plural(v->checked_chunks), v->records,
@@ -75,7 +76,7 @@ static int print_json(const char *path, const struct format_verdict *v, const ch
     if (r < 0)
         return cmd_load_failed(path, r);
     struct json j;
-    json_init(&j, stdout);
+    json_init(&j, cmd_stdout());
     json_object_begin(&j);
     view_run_json(&j, profile);
     profile_free(profile);
@@ -150,6 +151,7 @@ static int repair(const char *path, const struct verify_options *options,
 static int check(const char *path, const struct verify_options *options)
 {
     struct format_verdict v;
+    cmd_progress_begin();
     int rc = format_verify(path, &v);
     if (rc < 0)
         return cmd_fail(CMD_FAILED, "cannot read '%s': %s", path, err_text(rc));

@@ -2,6 +2,7 @@
 #include "draw/layout.h"
 
 #include "base/err.h"
+#include "base/progress.h"
 #include "draw/internal.h"
 
 #include <math.h>
@@ -330,6 +331,7 @@ int draw_layout_init(const struct draw_graph *graph, struct draw_layout *ret)
 {
     struct making m = {.g = graph};
     struct draw_layout l = {0};
+    progress_begin("laying out the graph", 0);
     int r = check(graph, &m.group_count);
     if (r < 0)
         return r;

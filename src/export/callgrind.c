@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/idxmap.h"
 #include "base/large.h"
+#include "base/progress.h"
 #include "export/sites.h"
 #include "export/source.h"
 
@@ -246,6 +247,7 @@ static int put_functions(struct writing *w, const struct calls *calls)
 static int write_all(struct writing *w, const struct calls *calls)
 {
     const struct analysis_rows *rows = &w->source->rows;
+    progress_begin("writing functions", 0);
     put_heading(w);
     int r = put_functions(w, calls);
     struct analysis_weight rootless = w->source->weights.node[RECORD_STACK_ROOT];

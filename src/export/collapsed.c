@@ -8,6 +8,7 @@
 #include "analysis/merged.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/progress.h"
 #include "base/vec.h"
 #include "export/source.h"
 
@@ -111,7 +112,9 @@ static int write_walk(struct writing *w, const struct analysis_merged *merged,
                       const struct analysis_weight *weight)
 {
     int r = 0;
+    progress_begin("writing stacks", merged->count);
     for (size_t i = 1; r == 0 && i < merged->count; i++) {
+        progress_reach(i);
         uint32_t depth = merged->depth[i];
         const struct frame_text *frame = &w->frames[merged->row[i]];
         if (!vec_reserve(&w->marks, (size_t)depth + 1))

@@ -9,6 +9,7 @@
 #include "export/spool.h"
 
 #include "base/err.h"
+#include "base/progress.h"
 
 /* ",1234567890" and its length: a frame as it stands in a sample. Copied whole, whatever it holds,
  * so that writing a stack is a row of fixed moves. */
@@ -91,6 +92,7 @@ static int write_stack(struct writing *w, const uint32_t *id, size_t len)
 static int write_stacks(void *ctx, const struct export_record *records, size_t n)
 {
     struct writing *w = ctx;
+    progress_add(n);
     int r = 0;
     for (size_t from = 0; r == 0 && from < n; from += EXPORT_PATHS) {
         size_t some = min_u64(n - from, EXPORT_PATHS);

@@ -5,6 +5,7 @@
 #include "analysis/stream.h"
 #include "base/err.h"
 #include "base/large.h"
+#include "base/progress.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -99,6 +100,10 @@ int export_spool_new(const struct profile *profile, const struct analysis_query 
         export_spool_free(s);
         return r;
     }
+    uint64_t records = 0;
+    for (size_t i = 0; i < s->lane_count; i++)
+        records += s->lanes[i].count;
+    progress_begin("writing samples", records);
     *ret = s;
     return 0;
 }
@@ -157,6 +162,7 @@ int export_spool_each(struct export_spool *s, uint32_t thread, export_spool_fn *
 static int add_up(void *ctx, const struct export_record *records, size_t n)
 {
     struct export_spool *s = ctx;
+    progress_add(n);
     for (size_t i = 0; i < n; i++) {
         if (i + PREFETCH_AHEAD < n)
             __builtin_prefetch(&s->sums[records[i + PREFETCH_AHEAD].stack], 1);

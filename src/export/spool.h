@@ -16,7 +16,8 @@ struct export_record {
     struct analysis_weight weight;
 };
 
-/* One pass over the samples. E_NOSPACE, E_IO, … if the temporary file cannot be written. */
+/* One pass over the samples; writing them begins with its end (base/progress.h), and
+ * export_spool_each_stack() counts them. E_NOSPACE, E_IO, … if the temporary file cannot be written. */
 int export_spool_new(const struct profile *profile, const struct analysis_query *query,
                      struct export_spool **ret);
 void export_spool_free(struct export_spool *s);

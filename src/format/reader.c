@@ -2,6 +2,7 @@
 #include "format/reader.h"
 
 #include "base/err.h"
+#include "base/progress.h"
 #include "base/vec.h"
 #include "format/codec.h"
 #include "format/compress.h"
@@ -109,8 +110,10 @@ static int find_chunks(struct format_reader *r)
     uint64_t at = sizeof(struct format_file_header);
     uint32_t expected = 0;
     s->good_bytes = at;
+    progress_begin("looking through the file", r->len);
     while (at < r->len) {
         struct format_chunk_header h;
+        progress_reach(at);
         if (!frame_at(r, at, &h) || !is_credible(r, at, &h, expected)) {
             uint64_t next = resync(r, at + 1);
             if (next == r->len) {
@@ -332,14 +335,26 @@ size_t format_reader_find(const struct format_reader *r, uint32_t sequence)
     return low < r->chunks.len && r->chunks.data[low].sequence == sequence ? low : SIZE_MAX;
 }
 
+/* What a pass over the wanted chunks will read. */
+static uint64_t wanted_bytes(const struct format_reader *r, const struct format_visitor *visitor)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < r->chunks.len; i++)
+        if (wanted(r->chunks.data[i].kind, visitor))
+            bytes += r->chunks.data[i].stored_bytes;
+    return bytes;
+}
+
 int format_reader_visit(const struct format_reader *r, const struct format_visitor *visitor,
                         void *ctx, uint32_t *ret_damaged)
 {
     uint32_t damaged = 0;
+    progress_begin("reading the recording", wanted_bytes(r, visitor));
     for (size_t i = 0; i < r->chunks.len; i++) {
         if (!wanted(r->chunks.data[i].kind, visitor))
             continue;
         int rc = format_reader_visit_chunk(r, i, visitor, ctx);
+        progress_add(r->chunks.data[i].stored_bytes);
         if (rc == E_CORRUPT)
             damaged++;
         else if (rc)

@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/io.h"
+#include "base/progress.h"
 #include "format/compress.h"
 
 #include <errno.h>
@@ -256,9 +257,11 @@ static int examine(const struct format_reader *r, struct format_verdict *ret)
 {
     struct census census = {0};
     struct format_verdict v = {.summary = *format_reader_summary(r)};
+    progress_begin("checking the recording", format_reader_chunk_count(r));
     for (size_t i = 0; i < format_reader_chunk_count(r); i++) {
         int rc = format_reader_visit_chunk(r, i, &census_visitor, &census);
         v.checked_chunks++;
+        progress_add(1);
         if (rc == E_NOMEM)
             return rc;
         if (rc == 0)
@@ -307,9 +310,11 @@ static int copy_good_chunks(const struct format_reader *r, int in, int out)
     struct format_file_header file = format_reader_summary(r)->header;
     int rc = io_write_all(out, &file, sizeof file);
     uint32_t sequence = 0;
+    progress_begin("copying what is good", format_reader_chunk_count(r));
     for (size_t i = 0; rc == 0 && i < format_reader_chunk_count(r); i++) {
         const struct format_chunk *c = format_reader_chunk(r, i);
         census.is_directory = false;
+        progress_add(1);
         if (c->kind == FORMAT_CHUNK_END ||
             format_reader_visit_chunk(r, i, &census_visitor, &census) < 0 || census.is_directory)
             continue; /* chunks get new numbers: a directory of the old ones would mislead */

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/progress.h"
 #include "base/vec.h"
 #include "profile/internal.h"
 
@@ -134,10 +135,12 @@ int profile_each_event(const struct profile *p,
     struct event_pass pass = {.profile = p, .visitor = &visitor, .ctx = ctx};
     uint32_t damaged = 0;
     int r = 0;
+    progress_begin("reading calls", profile_event_records(p));
     for (size_t i = 0; r == 0 && i < format_reader_chunk_count(reader); i++) {
         if (format_reader_chunk(reader, i)->kind != FORMAT_CHUNK_EVENTS)
             continue;
         r = visit(&pass, i);
+        progress_add(format_reader_chunk(reader, i)->records);
         if (r == E_CORRUPT) {
             damaged++;
             r = 0;
@@ -306,7 +309,9 @@ static int find_places(const struct format_reader *reader, struct place_pass *pa
                                                   .summary = place_of_summary,
                                                   .directory = on_directory,
                                                   .place = on_place};
+    progress_begin("looking for the timeline", format_reader_chunk_count(reader));
     for (size_t i = format_reader_chunk_count(reader); i-- > 0;) {
+        progress_reach(format_reader_chunk_count(reader) - i);
         const struct format_chunk *chunk = format_reader_chunk(reader, i);
         if (chunk->kind != FORMAT_CHUNK_EVENTS && chunk->kind != FORMAT_CHUNK_INDEX)
             continue;

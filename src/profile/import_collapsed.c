@@ -6,6 +6,7 @@
 #include "profile/import.h"
 
 #include "base/err.h"
+#include "base/progress.h"
 
 #include <math.h>
 
@@ -145,6 +146,7 @@ int import_collapsed(struct import *im)
     struct reading rd = {.im = im, .last = {"", 0}};
     const char *at = im->data, *end = im->data + im->len;
     int r = 0;
+    progress_begin("importing stacks", im->len);
     import_unit(im, "samples");
     import_thread(im, (struct import_text){"all threads", 11});
     while (r == 0 && at < end) {
@@ -152,6 +154,7 @@ int import_collapsed(struct import *im)
         stop = stop ? stop : end;
         r = read_line(&rd, at, stop);
         at = stop + 1;
+        progress_reach((uint64_t)(at - im->data));
     }
     if (r == 0 && !rd.lines)
         r = E_FORMAT;

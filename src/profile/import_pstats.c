@@ -10,6 +10,7 @@
 #include "profile/marshal.h"
 
 #include "base/err.h"
+#include "base/progress.h"
 
 enum { FUNCTION_FIELDS = 5, KEY_FIELDS = 3, CALL_FIELDS = 4 };
 
@@ -167,6 +168,7 @@ static int read_all(struct reading *rd)
 int import_pstats(struct import *im)
 {
     struct reading rd = {.im = im};
+    progress_begin("importing functions", 0);
     int r = marshal_init(&rd.m, im->data, im->len);
     if (r < 0)
         return r;

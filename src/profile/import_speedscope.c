@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/jsonread.h"
+#include "base/progress.h"
 
 enum { MAX_FRAMES = 1 << 24, MAX_DEPTH = 1 << 20, SNIFF_BYTES = 64 << 10 };
 
@@ -42,6 +43,7 @@ static int each_element(struct reading *rd, int (*fn)(struct reading *rd))
             return 0;
         if (r == 0)
             r = fn(rd);
+        progress_reach((uint64_t)(rd->j.at - rd->im->data));
     }
     return r;
 }
@@ -345,10 +347,11 @@ static int find_profiles(struct reading *rd)
 
 /* --- the file --- */
 
-static int read_top(struct reading *rd, int (*fn)(struct reading *rd))
+static int read_top(struct reading *rd, const char *what, int (*fn)(struct reading *rd))
 {
     jsonread_release(&rd->j);
     jsonread_init(&rd->j, rd->im->data, rd->im->len);
+    progress_begin(what, rd->im->len);
     int r = jsonread_next(&rd->j);
     if (r == 0)
         r = each_key(rd, fn);
@@ -360,9 +363,9 @@ int import_speedscope(struct import *im)
     struct reading rd = {.im = im};
     buf_init(&rd.name, JSONREAD_MAX_TEXT);
     buf_init(&rd.unit_text, JSONREAD_MAX_TEXT);
-    int r = read_top(&rd, find_frames);
+    int r = read_top(&rd, "importing frames", find_frames);
     if (r == 0)
-        r = rd.has_frames ? read_top(&rd, find_profiles) : E_FORMAT;
+        r = rd.has_frames ? read_top(&rd, "importing stacks", find_profiles) : E_FORMAT;
     if (r == 0 && !rd.has_profiles)
         r = E_FORMAT;
     /* JSON that does not even speak of speedscope is something else, not a damaged one of these */

@@ -90,7 +90,7 @@ int profile_each_sample(const struct profile *p,
                         void *ctx, uint32_t *ret_damaged);
 
 /* The same for one of `parts` equal parts of the recording, in no order of time: several threads may
- * take a part each. */
+ * take a part each. Each counts its records; who shares them out begins (base/progress.h). */
 int profile_each_sample_part(const struct profile *p, unsigned part, unsigned parts,
                              int (*fn)(void *ctx, const struct record_sample *samples, size_t n),
                              void *ctx, uint32_t *ret_damaged);

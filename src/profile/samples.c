@@ -2,6 +2,7 @@
  * thread of its own, a few blocks ahead of whoever takes them: decoding costs about as much as what
  * most callers do with a sample. */
 #include "base/err.h"
+#include "base/progress.h"
 #include "base/vec.h"
 #include "profile/internal.h"
 
@@ -70,6 +71,7 @@ int profile_each_sample_part(const struct profile *p, unsigned part, unsigned pa
         if (format_reader_chunk(reader, i)->kind != FORMAT_CHUNK_SAMPLES || turn++ % parts != part)
             continue;
         r = format_reader_visit_chunk(reader, i, &visitor, &pass);
+        progress_add(format_reader_chunk(reader, i)->records);
         if (r == E_CORRUPT) {
             damaged++;
             r = 0;
@@ -191,6 +193,7 @@ int profile_each_sample(const struct profile *p,
     struct ahead a = {
         .profile = p, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     pthread_t decoder;
+    progress_begin("reading samples", profile_sample_records(p));
     a.block = is_long(p) ? malloc(BLOCKS * sizeof *a.block) : NULL;
     if (!a.block || pthread_create(&decoder, NULL, decode, &a) != 0) {
         free(a.block);

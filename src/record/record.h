@@ -28,12 +28,14 @@ struct record_options {
     bool memory_events;    /* of memory every event is kept, not only sums */
     bool sample;           /* take stacks from outside, `hz` times a second */
     double hz;
-    double seconds;       /* stop recording after this; 0: to the end */
-    char *const *argv;    /* record_run: the command, NULL-terminated */
-    pid_t pid;            /* record_attach: the target */
-    int invite_fd;        /* record_invite: where the invitation is written */
-    const char *version;  /* ours, for the file */
-    struct meter *meter;  /* record_run: told of the command; borrowed; NULL: nobody meters it */
+    double seconds;      /* stop recording after this; 0: to the end */
+    char *const *argv;   /* record_run: the command, NULL-terminated */
+    pid_t pid;           /* record_attach: the target */
+    int invite_fd;       /* record_invite: where the invitation is written */
+    const char *version; /* ours, for the file */
+    struct meter *meter; /* record_run: told of the command; borrowed; NULL: nobody meters it */
+    void (*finishing)(
+        void);            /* the program is over or let go, the file not yet whole; may be NULL */
     bool unsafe_no_check; /* test seam: believe every stack */
 };
 

@@ -288,6 +288,8 @@ static void get_ready(struct recorder *r)
 static void finish(struct recorder *r)
 {
     uint64_t now = clock_mono_ns();
+    if (r->options->finishing)
+        r->options->finishing();
     if (r->drain) {
         drain_stop(r->drain);
         take_events(r);

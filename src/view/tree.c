@@ -3,6 +3,7 @@
 #include "view/tree.h"
 
 #include "base/err.h"
+#include "base/progress.h"
 #include "view/heading.h"
 #include "view/run.h"
 
@@ -273,8 +274,11 @@ static void print_rows(struct printer *p)
     const struct analysis_tree_node *n = p->t->tree.node;
     view_emit_table_begin(&p->emit, "rows", p->columns, p->column_count, false);
     uint32_t node = p->t->tree.count ? shown_or_none(p, n[0].first_child) : 0;
+    uint64_t rows = 0;
+    progress_begin("writing the tree", p->t->tree.count);
     while (node && !p->emit.error) {
         enter(p, node);
+        progress_reach(++rows);
         uint32_t next = shown_or_none(p, n[node].first_child);
         while (!next && node) {
             leave(p, node);
