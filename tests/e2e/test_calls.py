@@ -111,8 +111,6 @@ def test_coroutines(python, calls_of):
     mid = of_file(recording.rows(), "calls_async.py")["mid"]
     assert (mid["calls"], mid["primitive_calls"]) == (2, 2)
     assert mid["resumes"] >= 2
-    if python.version < (3, 11) and mid["alive"] < 0.29:
-        pytest.xfail("below 3.11 the agent takes the suspension in YIELD_FROM for a return: the wait is not seen")
     assert 0.3 * CLOCKS <= mid["alive"] <= float(recording.stdout) / CLOCKS
     assert mid["alive"] - mid["total"] >= 0.29, "the wait is not time on the loop"
     text = pyrometer("report", recording.path, "--match", "calls_async", check=0).stdout
