@@ -55,6 +55,7 @@ def expected(python, c_calls=True):
     return less
 
 
+@pytest.mark.strict
 def test_every_call_is_counted(python, tmp_path):
     recording = record([python.path, workload("calls.py")], tmp_path / "x.pyro", "--calls")
     found = counts(recording)
@@ -62,6 +63,7 @@ def test_every_call_is_counted(python, tmp_path):
     whole(recording)
 
 
+@pytest.mark.strict
 def test_without_c_functions(python, tmp_path):
     recording = record([python.path, workload("calls.py")], tmp_path / "x.pyro", "--calls", "--no-c-calls")
     found = counts(recording)
@@ -70,6 +72,7 @@ def test_without_c_functions(python, tmp_path):
     assert not [name for name in found if "built-in" in name]
 
 
+@pytest.mark.strict
 def test_as_cprofile_counts(python, tmp_path):
     """A program with one thread: the same functions and counts as cProfile's."""
     text = (
@@ -126,6 +129,7 @@ asyncio.run(amain())
 
 
 @pytest.mark.parametrize("options", [[], ["--no-c-calls"]], ids=["c", "no-c"])
+@pytest.mark.strict
 def test_generators_are_called_once(python, tmp_path, options):
     (tmp_path / "gens.py").write_text(GENERATORS)
     recording = record([python.path, str(tmp_path / "gens.py")], tmp_path / "x.pyro", "--calls", *options)
@@ -158,6 +162,7 @@ def test_call_paths(default_python, tmp_path):
     assert by_path["long"] > 5 * by_path["short"], by_path
 
 
+@pytest.mark.strict
 def test_many_threads_lose_nothing(python, tmp_path):
     text = (
         "import threading\n"
@@ -195,6 +200,7 @@ CHILD = "def child(): pass\nfor _ in range(7): child()"
     "os.fork() or os.execve(sys.executable, [sys.executable, '-c', CHILD], {}); os.wait()",
     "os.spawnv(os.P_WAIT, sys.executable, [sys.executable, '-c', CHILD])",
 ], ids=["subprocess", "emptied", "shell", "posix_spawn", "exec", "spawnv"])
+@pytest.mark.strict
 def test_children(python, tmp_path, how):
     text = "import os, subprocess, sys\nCHILD = %r\n%s\n" % (CHILD, how)
     recording = record([python.path, "-c", text], tmp_path / "x.pyro", "--calls")
@@ -202,6 +208,7 @@ def test_children(python, tmp_path, how):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.strict
 def test_multiprocessing(python, tmp_path, method):
     (tmp_path / "pool.py").write_text(
         "import multiprocessing\n"
@@ -233,6 +240,7 @@ sys.exit(7)
 """
 
 
+@pytest.mark.strict
 def test_the_program_sees_no_difference(python, tmp_path):
     (tmp_path / "sees.py").write_text(SEES)
     command = [python.path, str(tmp_path / "sees.py"), "an argument"]
@@ -246,6 +254,7 @@ def test_the_program_sees_no_difference(python, tmp_path):
 @pytest.mark.parametrize("ending,status", [
     ("raise SystemExit(3)", 3), ("os._exit(4)", 4), ("os.kill(os.getpid(), 9)", 137), ("os.abort()", 134),
     ("import ctypes; ctypes.string_at(0)", 139), ("1 / 0", 1), ("sys.exit('text')", 1)])
+@pytest.mark.strict
 def test_however_it_ends(python, tmp_path, ending, status):
     text = "import os, sys\ndef counted(): pass\nfor _ in range(100): counted()\n" + ending
     recording = record([python.path, "-c", text], tmp_path / "x.pyro", "--calls", check=status)
@@ -253,6 +262,7 @@ def test_however_it_ends(python, tmp_path, ending, status):
     assert "whole" in recording.verify().stdout
 
 
+@pytest.mark.strict
 def test_another_kind_of_program(tmp_path):
     bare = subprocess.run(["sh", "-c", "ls /; exit 5"], stdout=subprocess.PIPE)
     recording = record(["sh", "-c", "ls /; exit 5"], tmp_path / "x.pyro", "--calls", check=5)
@@ -260,6 +270,7 @@ def test_another_kind_of_program(tmp_path):
     assert recording.done.stderr == ""
 
 
+@pytest.mark.strict
 def test_beside_another_tool(python, tmp_path):
     """cProfile in the program works as ever; above 3.11 we count on beside it."""
     text = (
@@ -295,6 +306,7 @@ LONG = (
 )
 
 
+@pytest.mark.strict
 def test_recorder_killed(python, tmp_path, scale):
     """The target goes on, unharmed; what was written can be read."""
     for i in range(scale(4, 200)):
@@ -372,6 +384,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", sorted(ODD))
+@pytest.mark.strict
 def test_odd_programs(python, tmp_path, odd):
     text = ("import os, sys, time, threading\ndef f(): pass\nfor _ in range(50): f()\n" + ODD[odd] +
             "t = threading.Thread(target=f)\nt.start()\nt.join()\nfor _ in range(50): f()\nprint('well')\n")
@@ -384,6 +397,7 @@ def test_odd_programs(python, tmp_path, odd):
 
 
 @pytest.mark.long
+@pytest.mark.strict
 def test_a_hundred_processes(default_python, tmp_path):
     text = (
         "import subprocess, sys\n"
@@ -395,6 +409,7 @@ def test_a_hundred_processes(default_python, tmp_path):
     whole(recording)
 
 
+@pytest.mark.strict
 def test_rights_dropped(default_python, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs root, to drop it")

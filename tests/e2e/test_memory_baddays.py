@@ -133,6 +133,7 @@ os.kill(os.getpid(), 9)
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_killed(python, mode, truth_env, tmp_path):
     """SIGKILL in the midst of it: what was told before is in the file, to the byte."""
     recording = same([python.path, script(tmp_path, KILLED)], tmp_path / "x.pyro", mode, env=truth_env)
@@ -211,6 +212,7 @@ CRASHES = {
 
 
 @pytest.mark.parametrize("crash", sorted(CRASHES))
+@pytest.mark.strict
 def test_crash(default_python, crash, truth_env, tmp_path):
     """The same signal, and glibc's own words; what came before is in the report."""
     body, number = CRASHES[crash]
@@ -243,6 +245,7 @@ churn()
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_ends_inside_an_allocation(python, mode, truth_env, tmp_path):
     """os._exit() by one thread while four others are in malloc."""
     recording = same([python.path, script(tmp_path, ENDS)], tmp_path / "x.pyro", mode, env=truth_env)
@@ -259,6 +262,7 @@ def test_ends_inside_an_allocation(python, mode, truth_env, tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_allocators_replaced_at_run_time(python, mode, truth_env, tmp_path):
     """PyMem_SetAllocator, by the program: above what is there, and taken away again. Nothing is counted twice or not at all."""
     text = ("import truthmodule, pymem, truth, os\nkept = truth.reserve()\ntruthmodule.replace(0)\npymem.main()\ntruthmodule.restore(0)\n"
@@ -288,6 +292,7 @@ def find_library(name):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["libjemalloc", "libtcmalloc_minimal", "own_malloc"])
+@pytest.mark.strict
 def test_preloaded_allocator(default_python, name, mode, truth_env, tmp_path):
     """Somebody else's malloc, preloaded: it is used as without us, and what it takes from the system inside is not counted too."""
     if "PYROMETER_SANITIZED" in os.environ:
@@ -312,6 +317,7 @@ def kinds_of(python):
 
 
 @pytest.mark.long
+@pytest.mark.strict
 def test_pythonmalloc(python, truth_env, tmp_path):
     """PYTHONMALLOC of every kind: what Python asks its domains for is the same, whoever gives it."""
     names = ["pymem", "pyobjects", "generators", "threads"]
@@ -373,6 +379,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_children(python, mode, truth_env, tmp_path):
     """However a child is made, and with whatever environment: its allocation is in the report, in a process of its own."""
     (tmp_path / "bad.py").write_text(CHILD)
@@ -391,6 +398,7 @@ def test_children(python, mode, truth_env, tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_a_hundred_children(python, mode, truth_env, tmp_path):
     recording = same([python.path, program("forks")], tmp_path / "x.pyro", mode, env=truth_env, plain=lambda text: len(text.split()))
     memory = opens(recording)
@@ -426,6 +434,7 @@ os._exit(0)
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_forks_while_threads_allocate(python, mode, truth_env, tmp_path):
     recording = same([python.path, "-W", "ignore", script(tmp_path, FORKS_AMONG_THREADS)], tmp_path / "x.pyro", mode, env=truth_env)
     memory = opens(recording)
@@ -454,6 +463,7 @@ int main(void)
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("what", ["ls", "sh", "static", "missing"])
+@pytest.mark.strict
 def test_not_python(what, mode, tmp_path):
     """Programs that are no Python run untouched."""
     (tmp_path / "folder" / "empty").mkdir(parents=True)
@@ -493,6 +503,7 @@ print("done", flush=True)
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_recorder_killed(python, mode, truth_env, tmp_path):
     """The program goes on, unharmed; what was written can be read."""
     stop, path = tmp_path / "stop", tmp_path / "x.pyro"
@@ -556,6 +567,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.strict
 def test_crowd(python, mode, truth_env, tmp_path):
     """64 threads at once, and 300 one after the other: all is counted, each block with its own."""
     memory = opens(same([python.path, script(tmp_path, CROWD)], tmp_path / "x.pyro", mode, env=truth_env))
@@ -593,6 +605,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.strict
 def test_storm_of_signals(python, mode, truth_env, tmp_path):
     """Signals in the midst of malloc, whose handler maps pages; then handlers in Python that allocate."""
     recording = oracle.record_memory([python.path, script(tmp_path, STORM)], tmp_path / "x.pyro", mode, env=truth_env)
@@ -639,6 +652,7 @@ def test_no_lock_for_all(default_python, mode, truth_env, tmp_path, scale):
 
 @pytest.mark.parametrize("others", ["--calls", "--lines", "--trace"])
 @pytest.mark.long
+@pytest.mark.strict
 def test_with_other_instruments(python, others, truth_env, tmp_path):
     """What other guests of the program allocate is not the program's, and does not change what its lines are charged with. (Objects that
     CPython itself makes to tell those guests of something are: so what the domains are asked for is not looked at here.)"""
