@@ -32,7 +32,7 @@
 #define RING_MAGIC    0x31474e4952525950ull /* "PYRRING1" */
 
 enum {
-    RING_VERSION = 5,     /* of everything in this header; both sides must agree */
+    RING_VERSION = 6,     /* of everything in this header; both sides must agree */
     RING_WORDS = 1 << 17, /* 1 MiB: stays in a core's cache; a larger one costs 5 to 10 ns a word */
     RING_MAX_SLOTS = 2048, /* threads traced at a time */
     RING_HEADER_BYTES = 4096,
@@ -195,6 +195,7 @@ struct ring_session {
     uint32_t wait_max_ms;       /* a full ring is waited for so long */
     uint32_t memory_interval;   /* bytes: of so many allocated one is sampled on average */
     uint64_t memory_seed;       /* for the dice that choose it */
+    uint32_t slots;             /* as many there are: RING_MAX_SLOTS, or fewer */
     _Atomic uint32_t stop;      /* guests take themselves out */
     _Atomic uint64_t beat_ns;   /* CLOCK_MONOTONIC of the recorder's last look */
     _Atomic uint32_t next_code; /* numbers given out so far */
