@@ -356,16 +356,20 @@ def test_recorder_stopped(default_python, tmp_path):
     text = (
         "import os, signal, sys\n"
         "def f(): pass\n"
+        "def late(): pass\n"
         "recorder = int(os.environ['PYROMETER_ACTIVE'])\n"
         "os.kill(recorder, signal.SIGSTOP)\n"
         "for _ in range(500000): f()\n"
+        "late()\n"
         "os.kill(recorder, signal.SIGCONT)\n"
         "for _ in range(10): f()\n"
+        "for _ in range(500000): late()\n"
     )
     recording = record([default_python.path, "-c", text], tmp_path / "x.pyro", "--calls")
     stats = recording.stats()
     assert stats["events_lost"] > 0 and stats["event_wait_ns"] > 1e9, stats
     assert recording.row("f")["calls"] < 500010
+    assert 0 < recording.row("late")["calls"] < 500001  # its name was not lost with its first call
 
 
 ODD = {
