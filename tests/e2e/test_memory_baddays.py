@@ -5,14 +5,16 @@ After each: the program has printed and ended as it does without us, the report 
 import collections
 import glob
 import os
+import random
 import signal
 import subprocess
+import time
 import uuid
 
 import pytest
 
 import harness
-from harness import PYROMETER, Recording, pyrometer, wait_until
+from harness import FILE_HEADER, PYROMETER, Recording, can_be_saved, pyrometer, wait_until
 
 pytest.importorskip("xxhash")
 pytest.importorskip("zstandard")
@@ -511,13 +513,32 @@ def test_recorder_killed(python, mode, truth_env, tmp_path):
                                 script(tmp_path, LONELY), str(stop)], env=truth_env, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
                                encoding="utf-8")
     assert process.stdout.readline() == "ready\n"
-    wait_until(lambda: os.path.getsize(path) > 0, "a part of the recording")
+    wait_until(lambda: os.path.getsize(path) > FILE_HEADER, "a part of the recording")
     process.kill()
     process.wait()
     stop.touch()
     assert process.stdout.read() == "done\n"
-    pyrometer("verify", "--repair", "--force", "-o", tmp_path / "good.pyro", path)
-    pyrometer("report", tmp_path / "good.pyro", "--metric", "allocated")
+    assert can_be_saved(path, "--metric", "allocated")
+
+
+@pytest.mark.strict
+@pytest.mark.long
+def test_recorder_killed_at_any_moment(python, truth_env, tmp_path, scale):
+    """Before there is a file, while the interpreter starts, in the midst of it."""
+    stop, running = tmp_path / "stop", []
+    for i in range(scale(4, 100)):
+        path = tmp_path / ("%d.pyro" % i)
+        running.append((path, subprocess.Popen([PYROMETER, "run", "--quiet", "--memory=" + MODES[i % 2], "-o", str(path), "--", python.path,
+                                                script(tmp_path, LONELY), str(stop)], env=truth_env, stdout=subprocess.PIPE,
+                                               stdin=subprocess.DEVNULL, encoding="utf-8")))
+        time.sleep(random.uniform(0, 0.1))
+        running[random.randrange(len(running))][1].kill()
+    stop.touch()
+    for path, process in running:
+        process.kill()
+        assert process.stdout.read() in ("", "ready\ndone\n")
+        process.wait()
+        can_be_saved(path, "--metric", "allocated")
 
 
 @pytest.mark.long
