@@ -313,6 +313,42 @@ def test_preloaded_allocator(default_python, name, mode, truth_env, tmp_path):
             check_program(memory, program(one), mode)
 
 
+EARLY = """
+import ctypes, os
+from truth import brief, malloc
+kept = malloc(12345)  # kept
+brief(100, 64)  # brief
+for _ in range(100):
+    os.getppid()  # own
+for _ in range(20):
+    try:
+        ctypes.CDLL(None).there_is_none
+    except AttributeError:
+        pass
+print(ctypes.CDLL(os.environ["TRUTH_EARLY"]).early_end(), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.strict
+@pytest.mark.parametrize("mode", ["heap", "objects", "sampled"])
+@pytest.mark.long
+def test_allocations_before_we_are_ready(python, mode, truth_env, tmp_path):
+    """By a library's constructor before ours, inside the dlsym by which we look for libc's malloc, on its error path, and in a function
+    that we call ourselves: every block is as it was left, can be given back, and what comes later is counted."""
+    if "PYROMETER_SANITIZED" in os.environ:
+        pytest.skip("a sanitized recorder will have nobody preloaded before its own runtime")
+    recording = same([python.path, script(tmp_path, EARLY)], tmp_path / "x.pyro", mode, env=dict(truth_env, LD_PRELOAD=truth_env["TRUTH_EARLY"]))
+    assert recording.done.stdout == "0\n"
+    if mode == "sampled":  # estimates, whose sum is rounded
+        assert recording.report("--metric", "peak", "--by", "line")["total"] > 0
+        return
+    memory = opens(recording)
+    assert alive(of_line(memory, EARLY, "# kept")) == (1, 12345)
+    assert of_line(memory, EARLY, "# brief")["count"] == 100
+    assert alive(of_line(memory, EARLY, "# own")) == (100, 77700)
+
+
 def kinds_of(python):
     kinds = ["malloc", "malloc_debug", "debug", "pymalloc", "pymalloc_debug"]
     return kinds + ["mimalloc", "mimalloc_debug"] if python.version >= (3, 13) else kinds
