@@ -165,7 +165,7 @@ int session_new(uint32_t instruments, const char *selection, struct session *ret
     struct session s = {.fd = memfd_create("pyrometer", MFD_CLOEXEC)};
     if (s.fd < 0)
         return err_from_errno(errno);
-    uint32_t slots;
+    uint32_t slots = 0;
     int rc = make_slots(s.fd, &slots);
     /* held until we are no more: how guests tell a busy recorder from a dead one */
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

@@ -238,3 +238,36 @@ def test_beside_other_tools(python, tmp_path):
             rows = {r["name"]: r["calls"] for r in recording.rows() if (r["file"] or "").endswith("prog.py")}
             assert (rows["leaf"], rows["walk"], rows["bad"], rows["work"]) == (400, 200, 200, 5)
         whole(recording)
+
+
+FIRED = r"""
+import ctypes, sys
+api = ctypes.pythonapi
+PY_START, PY_RETURN = 0, 2
+states, version = (ctypes.c_uint8 * 4)(), ctypes.c_uint64()
+begin, leave = api._PyMonitoring_FirePyStartEvent, api._PyMonitoring_FirePyReturnEvent
+begin.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_int32]
+leave.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_int32, ctypes.py_object]
+def call(code):
+    api.PyMonitoring_EnterScope(states, ctypes.byref(version), (ctypes.c_uint8 * 2)(PY_START, PY_RETURN), 2)
+    if states[0]: assert begin(ctypes.addressof(states), code, 0) == 0
+    if states[2]: assert leave(ctypes.addressof(states) + 2, code, 0, None) == 0
+    api.PyMonitoring_ExitScope()
+    states[:], version.value = [0] * 4, 0
+def compiled(): pass
+for _ in range(50): call(compiled.__code__)
+for thing in (b"\xff" * 1000, "not code", object(), compiled, 3.5): call(thing)
+print("well")
+"""
+
+
+def test_events_fired_by_c_code(python, tmp_path):
+    """C code may say that it is a function (as Cython's does): with a code object it is counted; with anything else it is left in peace."""
+    if python.version < (3, 13):
+        pytest.skip("no events from C code")
+    for options in (["--calls"], ["--calls", "--exclude", "nothing"], ["--trace", "--args"], ["--lines"]):
+        recording = record([python.path, "-c", FIRED], tmp_path / "x.pyro", "--force", *options)
+        assert recording.stdout == "well\n", options
+        if "--calls" in options:
+            assert recording.row("compiled")["calls"] == 50, options
+        whole(recording)
