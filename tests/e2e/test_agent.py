@@ -478,38 +478,3 @@ def test_back_from_the_depth(python, tmp_path):
     else:
         assert 100 < recording.row("down")["calls"] < 8001
         assert recording.stats()["event_paused_ns"] > 0
-
-
-# --- CPython's own tests ---
-
-CPYTHON_TESTS = ["test_generators", "test_coroutines", "test_exceptions", "test_gc", "test_weakref", "test_pickle", "test_threading",
-                 "test_subprocess", "test_sys_settrace", "test_sys_setprofile", "test_monitoring"]
-# what must differ, and why
-DIFFERENT = {
-    "test_subprocess": "test_pass_fds_redirected wants to see no descriptor but its own; the guest of its child holds one, above 400",
-    "test_monitoring": "its tests demand that no tool but their own has asked for events",
-    "test_sys_setprofile": "below 3.12 it counts the calls that the one profile function sees, and ours is put back when it is removed",
-}
-
-
-def cpython_results(command, cwd):
-    """{test module: did it succeed?} of regrtest; each in a process of its own, so that one's end is not another's."""
-    results = {}
-    for name in CPYTHON_TESTS:
-        done = subprocess.run([*command, "-m", "test", name], cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, encoding="utf-8", errors="replace")
-        results[name] = "unknown" if "No module named" in done.stdout or "crashed" in done.stdout else done.returncode == 0
-    return results
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3600)
-def test_cpythons_own_tests(python, tmp_path, request):
-    if not request.config.getoption("--tier") == "long":
-        pytest.skip("takes minutes for each CPython: in the long tier only")
-    if not python.has("test.test_generators"):
-        pytest.skip("this CPython came without its tests")
-    bare = cpython_results([python.path], tmp_path)
-    ours = cpython_results([PYROMETER, "run", "--calls", "--quiet", "--force", "-o", str(tmp_path / "x.pyro"), "--", python.path], tmp_path)
-    differ = {name for name in CPYTHON_TESTS if bare[name] != ours[name]}
-    assert differ <= set(DIFFERENT), differ
