@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 import harness
-from harness import PYROMETER, Recording, one_line_error, pyrometer, record
+from harness import PYROMETER, Recording, one_line_error, record
 from test_agent import whole
 
 pytestmark = pytest.mark.strict
@@ -99,15 +99,14 @@ def test_limit_that_cannot_be_lifted(default_python, tmp_path):
 
 def test_recording_reaches_the_limit(default_python, tmp_path):
     """As when the disk is full: the program goes on to its own end, and what was written can be read."""
-    text = ("def f(): pass\nprint('begun', flush=True)\nfor _ in range(2500000): f()\nprint('finished')\nraise SystemExit(7)\n")
+    text = "def f(): pass\nprint('begun', flush=True)\nfor _ in range(2500000): f()\nprint('finished')\nraise SystemExit(7)\n"
     done = subprocess.run(limited(1200, *bound(), PYROMETER, "run", "--trace", "--no-c-calls", "-o", "x.pyro", "--", default_python.path, "-c", text),
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
     harness.not_broken(done)
     assert (done.stdout, done.returncode) == ("begun\nfinished\n", 7), done.stderr
     assert "size limit" in done.stderr and os.path.getsize("x.pyro") <= 1200 << 10
-    assert Recording(tmp_path / "x.pyro").report()["losses"]["torn_bytes"] >= 0
-    pyrometer("verify", "--repair", "-o", "good.pyro", "x.pyro", check=0)
-    assert Recording(tmp_path / "good.pyro").row("f", "--metric", "calls")["calls"] > 100000
+    assert harness.can_be_saved(tmp_path / "x.pyro")
+    assert Recording(tmp_path / "x.pyro").row("f", "--metric", "calls")["calls"] > 100000
 
 
 def test_no_shared_memory_on_the_system(default_python, tmp_path):
