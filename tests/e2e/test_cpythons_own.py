@@ -1,5 +1,6 @@
 """CPython's own tests under `run --calls`, test by test: what succeeds without us succeeds with us."""
 import re
+import signal
 import subprocess
 
 import pytest
@@ -61,7 +62,9 @@ runpy.run_module("test", run_name="__main__", alter_sys=True)
 def results(command, module, cwd, beside=()):
     """(how many tests ran, the names of those that failed), or None if the module is not there. A crash has a name, too."""
     done = subprocess.run([*command, "-c", DRIVER, *beside, module, *DIFFERENT.get(module, {})], cwd=cwd, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace")
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace",
+                          # some wait for a KeyboardInterrupt, which never comes to what a shell has put into the background
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     if "No module named 'test.%s'" % module in done.stdout:
         return None
     ran = sum(int(n) for n in re.findall(r"^Ran (\d+) tests? in", done.stdout, re.M))
