@@ -30,7 +30,8 @@ SANITIZED = {
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:exitcode=99",
 }
 # Suites that are about the sources and not about the binary: once is enough.
-SOURCE_TESTS = ["test_layers.py", "test_format_doc.py", "test_versions.py", "test_wheel.py", "test_completion.py", "test_package.py"]
+SOURCE_TESTS = ["test_layers.py", "test_format_doc.py", "test_versions.py", "test_wheel.py", "test_completion.py", "test_package.py",
+                "test_run_all.py"]
 
 TSAN_TESTS = ["sink_threads", "ring", "memory_rings", "progress"]
 
@@ -170,7 +171,8 @@ MANY = 25  # failures that are no accident any more
 
 def pytest(name, arguments, env=None):
     """Runs the tests. What failed gets a second try alone on the machine, for some of the truths are statistical and a
-    busy machine spoils them; what passes then is named. A fault of the program fails twice."""
+    busy machine spoils them; what passes then is named. What is marked strict (counts, stacks, bytes) holds on any machine
+    and has one try: something that goes wrong once in a hundred runs would pass the second time."""
     found = run_pytest(name, [E2E, *arguments], env)
     if not found:
         yield name, FAILED, "pytest did not run"
@@ -178,7 +180,7 @@ def pytest(name, arguments, env=None):
     if failed and len(failed) <= MANY:
         ids = [os.path.join(E2E, classname.split(".")[-1] + ".py") + "::" + test for classname, test in failed]
         kept = [a for a in arguments if a not in ("-n", str(WORKERS))]
-        again = run_pytest(name + "-again", [*ids, *kept], env)
+        again = run_pytest(name + "-again", [*ids, *kept, "-m", "not strict"], env)  # the last -m is the one that counts
         for key in failed:
             if again.get(key, (FAILED, ""))[0] == PASSED:
                 found[key] = PASSED, ""

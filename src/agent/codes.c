@@ -44,14 +44,21 @@ static uint32_t new_number(void)
     return n <= RING_MAX_VALUE ? n : RING_MAX_VALUE; /* the last one is shared by all that follow */
 }
 
-static void define(const struct ring_code *code, const char *name, const char *qualname,
+/* Who was given a number and could not be defined gives it back. */
+static void take_back(uint32_t number)
+{
+    if (number != RING_MAX_VALUE)
+        atomic_compare_exchange_strong(&guest.session->next_code, &number, number - 1);
+}
+
+static bool define(const struct ring_code *code, const char *name, const char *qualname,
                    const char *file)
 {
     const struct guest_piece pieces[] = {{code, sizeof *code},
                                          {name, code->name_len},
                                          {qualname, code->qualname_len},
                                          {file, code->file_len}};
-    guest_emit_ext(RING_EXT_CODE, pieces, 4);
+    return guest_emit_ext(RING_EXT_CODE, pieces, 4);
 }
 
 bool codes_init(void)
@@ -105,9 +112,13 @@ static code_mark meet(py_object *code)
     if (py.set_extra(code, codes_index, (void *)(uintptr_t)mark) < 0)
         py.PyErr_Clear();
     guest_leave_out(begin);
-    if (wanted)
-        define(&c, name.at, qualname.at, file.at);
-    else
+    if (wanted && !define(&c, name.at, qualname.at, file.at)) {
+        take_back(c.id);
+        mark = c.flags; /* the number may soon be another's */
+        if (py.set_extra(code, codes_index, NULL) < 0)
+            py.PyErr_Clear();
+    }
+    if (!wanted)
         atomic_fetch_add(&guest.session->left_out, 1);
     drop_text(&name);
     drop_text(&qualname);
@@ -120,6 +131,8 @@ static code_mark meet(py_object *code)
 
 code_mark codes_meet(py_object *code)
 {
+    if (guest_me.refused)
+        return 0;
     memory_me.inside++;
     code_mark mark = meet(code);
     memory_me.inside--;
@@ -174,6 +187,8 @@ code_mark codes_meet_c(py_object *callable, void *definition)
 {
     struct c_entry *e = find_c(definition);
     if (!e->definition) {
+        if (guest_me.refused)
+            return 0;
         if (all_c_used >= ALL_C * 3 / 4)
             return 0;
         py_object *type, *value, *traceback;
@@ -185,13 +200,17 @@ code_mark codes_meet_c(py_object *callable, void *definition)
         struct code_facts facts = {.flags = c.flags, .name = name, .qualname = "", .file = ""};
         if (codes_judge)
             c.flags |= codes_judge(&facts);
-        if (!(c.flags & RING_CODE_LEFT_OUT))
-            define(&c, name, "", "");
-        else
+        bool wanted = !(c.flags & RING_CODE_LEFT_OUT);
+        bool known = !wanted || define(&c, name, "", "");
+        if (!wanted)
             atomic_fetch_add(&guest.session->left_out, 1);
+        py.PyErr_Restore(type, value, traceback);
+        if (!known) {
+            take_back(c.id);
+            return 0;
+        }
         *e = (struct c_entry){definition, (code_mark)c.id << CODE_MARK_SHIFT | c.flags};
         all_c_used++;
-        py.PyErr_Restore(type, value, traceback);
     }
     codes_c[codes_c_slot(definition)] = *e;
     return e->mark;

@@ -3,7 +3,8 @@
  * A code object carries its number in a co_extra slot: an address means another object as soon as
  * the first has died, and code made by exec() dies young. C functions are numbered by their method
  * definition, which lives as long as their module. A definition is written to the ring of the thread
- * that first meets it, before the record that uses it. The GIL is held throughout. */
+ * that first meets it, before the record that uses it; if it has no ring, or no room in it, the function
+ * stays unknown until the next one meets it. The GIL is held throughout. */
 #ifndef PYROMETER_AGENT_CODES_H
 #define PYROMETER_AGENT_CODES_H
 

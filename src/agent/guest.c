@@ -122,7 +122,8 @@ bool guest_enter(const char *variable)
         return false;
     }
     struct ring_session *s = guest_map(RING_SESSION_BYTES, fd, 0);
-    if (!s || s->magic != RING_MAGIC || s->key != key || s->version != RING_VERSION) {
+    if (!s || s->magic != RING_MAGIC || s->key != key || s->version != RING_VERSION ||
+        s->slots > RING_MAX_SLOTS) {
         if (s) {
             /* of another version; a program that is no Python misses nothing */
             if (s->magic == RING_MAGIC && s->key == key && pyver_load())
@@ -181,9 +182,9 @@ void guest_leave(void)
 static bool claim(uint32_t *ret)
 {
     struct ring_session *s = guest.session;
-    uint32_t first = atomic_fetch_add(&s->next_slot, 1);
-    for (uint32_t i = 0; i < RING_MAX_SLOTS; i++) {
-        uint32_t slot = (first + i) % RING_MAX_SLOTS, free = RING_FREE;
+    uint32_t first = atomic_fetch_add(&s->next_slot, 1), slots = s->slots;
+    for (uint32_t i = 0; i < slots; i++) {
+        uint32_t slot = (first + i) % slots, free = RING_FREE;
         if (atomic_compare_exchange_strong(&s->slot_state[slot], &free, RING_CLAIMED)) {
             *ret = slot;
             return true;
@@ -453,7 +454,7 @@ void guest_leave_out(uint64_t begin)
     guest_publish(me);
 }
 
-void guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t count)
+bool guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t count)
 {
     struct guest_thread *me = &guest_me;
     size_t bytes = 0;
@@ -462,11 +463,11 @@ void guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t
     uint32_t words = (uint32_t)((bytes + 7) / 8);
     uint64_t now = guest_now();
     if (words > RING_MAX_PAYLOAD_WORDS)
-        return;
+        return false;
     if (unlikely(me->head + words + 1 > me->limit || now >= me->check_at)) {
         bool begins = kind == RING_EXT_CODE || kind == RING_EXT_TASK || kind == RING_EXT_ARGUMENTS;
         if (!guest_slow(now, words + 1, begins ? RING_EXT : RING_NONE))
-            return;
+            return false;
         now = me->last;
     }
     guest_put(me, ring_word(RING_EXT, (uint32_t)kind | words << 8, now - me->last));
@@ -484,6 +485,7 @@ void guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t
     if (at % 8)
         guest_put(me, word);
     guest_publish(me);
+    return true;
 }
 
 void guest_emit_pause(enum ring_pause why)

@@ -113,12 +113,13 @@ static inline void guest_emit_frame(enum ring_kind kind, uint32_t value, uint64_
 /* What has passed since `begin` was spent by us: it is no time of the program's. */
 void guest_leave_out(uint64_t begin);
 
-/* An extended record out of several pieces, cut at RING_MAX_PAYLOAD_WORDS. */
+/* An extended record out of several pieces. False: it was dropped, being larger than RING_MAX_PAYLOAD_WORDS, or
+ * because the thread has no ring or no room in it. */
 struct guest_piece {
     const void *data;
     size_t len;
 };
-void guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t count);
+bool guest_emit_ext(enum ring_ext kind, const struct guest_piece *pieces, size_t count);
 
 /* From here on this thread is not traced. */
 void guest_emit_pause(enum ring_pause why);

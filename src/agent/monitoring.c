@@ -18,10 +18,19 @@ enum { FIRST_ARG = 0, OFFSET_ARG = 1, CALLABLE_ARG = 2, VALUE_ARG = 2 };
 
 /* --- the callbacks --- */
 
+/* From 3.13 on C code fires events of its own, and what it gives for a code object can be anything (PEP 669: "code-like").
+ * Only real ones have a slot and a name. */
+static inline code_mark mark_of(py_object *const *args)
+{
+    if (unlikely(py_type(args[FIRST_ARG]) != py.code_type))
+        return RING_CODE_LEFT_OUT;
+    return codes_mark(args[FIRST_ARG]);
+}
+
 static py_object *on_start(py_object *self, py_object *const *args, size_t n, py_object *names)
 {
     (void)self, (void)n, (void)names;
-    code_mark mark = codes_mark(args[FIRST_ARG]);
+    code_mark mark = mark_of(args);
     if (unlikely(mark & (RING_CODE_LEFT_OUT | CODE_LONG | CODE_NOTED | RING_CODE_COROUTINE))) {
         if (mark & RING_CODE_LEFT_OUT)
             return monitoring_never();
@@ -39,7 +48,7 @@ static py_object *on_start(py_object *self, py_object *const *args, size_t n, py
 static py_object *on_return(py_object *self, py_object *const *args, size_t n, py_object *names)
 {
     (void)self, (void)n, (void)names;
-    code_mark mark = codes_mark(args[FIRST_ARG]);
+    code_mark mark = mark_of(args);
     if (unlikely(mark & (RING_CODE_LEFT_OUT | CODE_NOTED))) {
         if (mark & RING_CODE_LEFT_OUT)
             return monitoring_never();
@@ -52,7 +61,7 @@ static py_object *on_return(py_object *self, py_object *const *args, size_t n, p
 static py_object *on_unwind(py_object *self, py_object *const *args, size_t n, py_object *names)
 {
     (void)self, (void)n, (void)names;
-    code_mark mark = codes_mark(args[FIRST_ARG]);
+    code_mark mark = mark_of(args);
     if (mark & RING_CODE_LEFT_OUT) /* comes for everybody: it cannot be asked for one by one */
         return py.none;
     if (notes_are_wanted())
@@ -64,7 +73,7 @@ static py_object *on_unwind(py_object *self, py_object *const *args, size_t n, p
 static py_object *on_yield(py_object *self, py_object *const *args, size_t n, py_object *names)
 {
     (void)self, (void)n, (void)names;
-    code_mark mark = codes_mark(args[FIRST_ARG]);
+    code_mark mark = mark_of(args);
     if (unlikely(mark & (RING_CODE_LEFT_OUT | CODE_NOTED))) {
         if (mark & RING_CODE_LEFT_OUT)
             return monitoring_never();
@@ -78,7 +87,7 @@ static py_object *on_yield(py_object *self, py_object *const *args, size_t n, py
 static py_object *on_resume(py_object *self, py_object *const *args, size_t n, py_object *names)
 {
     (void)self, (void)n, (void)names;
-    code_mark mark = codes_mark(args[FIRST_ARG]);
+    code_mark mark = mark_of(args);
     if (mark & RING_CODE_LEFT_OUT)
         return monitoring_never();
     if (mark & CODE_LONG)
@@ -90,14 +99,14 @@ static py_object *on_resume(py_object *self, py_object *const *args, size_t n, p
 /* throw(), which like an unwinding comes for everybody */
 static py_object *on_throw(py_object *self, py_object *const *args, size_t n, py_object *names)
 {
-    if (codes_mark(args[FIRST_ARG]) & RING_CODE_LEFT_OUT)
+    if (mark_of(args) & RING_CODE_LEFT_OUT)
         return py.none;
     return on_resume(self, args, n, names);
 }
 
 static inline bool caller_is_left_out(py_object *const *args)
 {
-    return unlikely(filtering) && codes_mark(args[FIRST_ARG]) & RING_CODE_LEFT_OUT;
+    return unlikely(filtering) && mark_of(args) & RING_CODE_LEFT_OUT;
 }
 
 /* CALL comes for every callable. Python functions tell of themselves. Types and other objects are not

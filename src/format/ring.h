@@ -198,6 +198,7 @@ struct ring_session {
     uint32_t wait_max_ms;       /* a full ring is waited for so long */
     uint32_t memory_interval;   /* bytes: of so many allocated one is sampled on average */
     uint64_t memory_seed;       /* for the dice that choose it */
+    uint32_t slots;             /* as many there are: RING_MAX_SLOTS, or fewer */
     _Atomic uint32_t stop;      /* guests take themselves out */
     _Atomic uint64_t beat_ns;   /* CLOCK_MONOTONIC of the recorder's last look */
     _Atomic uint32_t next_code; /* numbers given out so far */

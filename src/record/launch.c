@@ -52,6 +52,12 @@ static int install(int sig, const struct sigaction *action)
     return 0;
 }
 
+int launch_survive_limits(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    return install(SIGXFSZ, &ignore);
+}
+
 int launch_watch_signals(bool forward)
 {
     int rc = 0;

@@ -12,6 +12,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* A file that would grow past the limit of the user (ulimit -f) is from now on an error of the call that
+ * wanted it, not our end. To be called before the first file is made. */
+int launch_survive_limits(void);
+
 /* Installs the handlers. `forward`: for a child of ours; else SIGINT, SIGTERM, SIGHUP ask us to stop. */
 int launch_watch_signals(bool forward);
 

@@ -50,7 +50,9 @@ int record_metered(char *const *argv, struct meter *meter, struct record_result 
 {
     struct record_result result = {0};
     pid_t root;
-    int rc = launch_watch_signals(true);
+    int rc = launch_survive_limits();
+    if (rc == 0)
+        rc = launch_watch_signals(true);
     if (rc < 0)
         return rc;
     prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -217,7 +217,9 @@ static int begin(struct recorder *r, const struct record_options *o, const char 
     struct format_writer_options wo = {.force = o->force, .clock_origin_ns = r->start_ns};
     __builtin_memcpy(wo.run_id, o->run_id, sizeof wo.run_id);
     /* what may fail first, before a file is made */
-    int rc = o->instruments ? session_new(o->instruments, o->selection, &r->session) : 0;
+    int rc = launch_survive_limits();
+    if (rc == 0 && o->instruments)
+        rc = session_new(o->instruments, o->selection, &r->session);
     r->session.keeps_memory_events = o->memory_events;
     if (rc == 0)
         rc = format_writer_open(o->path, &wo, &r->writer);

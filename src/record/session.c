@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
@@ -135,16 +136,40 @@ static int prepare(struct session *s, uint32_t instruments, const char *selectio
     return n < 0 || (size_t)n >= sizeof s->preload ? E_LIMIT : 0;
 }
 
+/* Makes room for all slots, or for as many as there may be: these are pages that nobody has touched yet, but the limit on the
+ * size of files (ulimit -f) counts them. It is the user's for his files, so it is lifted as far as we may, for this once. */
+static int make_slots(int fd, uint32_t *ret_slots)
+{
+    struct rlimit was, most = {RLIM_INFINITY, RLIM_INFINITY};
+    if (getrlimit(RLIMIT_FSIZE, &was) < 0)
+        return err_from_errno(errno);
+    uint64_t slots = RING_MAX_SLOTS;
+    if (was.rlim_cur < ring_slot_offset(RING_MAX_SLOTS) && setrlimit(RLIMIT_FSIZE, &most) < 0) {
+        most = (struct rlimit){was.rlim_max, was.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &most);
+        if (was.rlim_max < ring_slot_offset(1))
+            slots = 1; /* and be refused */
+        else if (was.rlim_max < ring_slot_offset(RING_MAX_SLOTS))
+            slots = (was.rlim_max - RING_SESSION_BYTES) / RING_SLOT_BYTES;
+    }
+    int rc =
+        ftruncate(fd, (off_t)ring_slot_offset((uint32_t)slots)) < 0 ? err_from_errno(errno) : 0;
+    setrlimit(RLIMIT_FSIZE, &was);
+    if (rc == 0)
+        *ret_slots = (uint32_t)slots;
+    return rc;
+}
+
 int session_new(uint32_t instruments, const char *selection, struct session *ret)
 {
     struct session s = {.fd = memfd_create("pyrometer", MFD_CLOEXEC)};
     if (s.fd < 0)
         return err_from_errno(errno);
-    int rc = 0;
+    uint32_t slots = 0;
+    int rc = make_slots(s.fd, &slots);
     /* held until we are no more: how guests tell a busy recorder from a dead one */
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (ftruncate(s.fd, (off_t)ring_slot_offset(RING_MAX_SLOTS)) < 0 ||
-        fcntl(s.fd, F_OFD_SETLK, &lock) < 0)
+    if (rc == 0 && fcntl(s.fd, F_OFD_SETLK, &lock) < 0)
         rc = err_from_errno(errno);
     if (rc == 0) {
         s.shared = mmap(NULL, RING_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s.fd, 0);
@@ -153,8 +178,10 @@ int session_new(uint32_t instruments, const char *selection, struct session *ret
             rc = err_from_errno(errno);
         }
     }
-    if (rc == 0 && s.shared)
+    if (rc == 0 && s.shared) {
+        s.shared->slots = slots;
         rc = prepare(&s, instruments, selection);
+    }
     if (rc < 0) {
         session_release(&s);
         return rc;

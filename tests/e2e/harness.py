@@ -19,6 +19,8 @@ WORKLOADS = os.path.join(ROOT, "tests", "workloads")
 EXPECTED_VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
 HANG = 240  # seconds after which a command counts as hung
 
+FILE_HEADER = 64  # bytes, before the first chunk of a recording
+
 # Exit status of a program that a sanitizer ended; set by the driver in the sanitized build.
 SANITIZER_STATUS = 99
 
@@ -182,6 +184,23 @@ class Recording:
 
     def verify(self, check=0):
         return pyrometer("verify", self.path, check=check)
+
+
+def can_be_saved(path, *options):
+    """Of a recording whose recorder was killed: the report of it opens, and so does that of a repaired copy, and they are the same.
+    False if the recorder had not come so far as to write anything behind the header."""
+    if not os.path.exists(path) or os.path.getsize(path) == 0:
+        return False
+    good = str(path) + ".good"
+    if os.path.getsize(path) == FILE_HEADER:
+        pyrometer("report", path, check=0)
+        assert "nothing" in one_line_error(pyrometer("verify", "--repair", "-o", good, path), 1)
+        return False
+    pyrometer("verify", "--repair", "--force", "-o", good, path, check=0)
+    pyrometer("verify", good, check=0)
+    torn, saved = Recording(path).report(*options), Recording(good).report(*options)
+    assert torn["rows"] == saved["rows"] and torn["total"] == saved["total"]
+    return True
 
 
 def record(command, path, *options, check=0, **kwargs):

@@ -38,8 +38,9 @@ def build(folder):
     compile("cc", "truthmodule.c", "truthmodule.abi3.so")
     compile("cc", "own_malloc.c", "own_malloc.so")
     compile("cc", "halt.c", "halt.so")
+    compile("cc", "early.c", "early.so")
     env = dict(os.environ, TRUTH_LIBRARY=os.path.join(folder, "libtruth.so"), TRUTH_OWN=os.path.join(folder, "own_malloc.so"),
-               TRUTH_HALT=os.path.join(folder, "halt.so"),
+               TRUTH_HALT=os.path.join(folder, "halt.so"), TRUTH_EARLY=os.path.join(folder, "early.so"),
                PYTHONPATH="%s:%s" % (folder, FOLDER), PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0")
     if shutil.which("c++"):
         compile("c++", "cplusplus.cc", "cplusplus.so")

@@ -7,6 +7,8 @@ import pytest
 
 from harness import Recording, one_line_error, pyrometer, record, workload
 
+pytestmark = pytest.mark.strict
+
 READERS = [("info",), ("report",), ("verify",), ("export", "collapsed"), ("tree",)]
 HEADER = 64
 CHUNK_HEADER = 32

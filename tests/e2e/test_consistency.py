@@ -119,6 +119,7 @@ def fast_record(python, program, args, seconds, path, two_cpus, rate="20000", **
 
 
 @pytest.mark.parametrize("program,args", PROGRAMS, ids=map(title, PROGRAMS))
+@pytest.mark.strict
 def test_no_impossible_stack(python, tmp_path, two_cpus, scale, program, args):
     judged = Judged(program, fast_record(python, program, args, scale(0.5, 0.7), tmp_path / "x.pyro", two_cpus))
     assert judged.impossible == 0, "%d of %d, as: %.1500s" % (judged.impossible, judged.samples, judged.example)
@@ -172,9 +173,10 @@ def test_calm_chains_are_half_and_half(python, tmp_path, two_cpus, scale):
 
 @pytest.mark.long
 @pytest.mark.parametrize("program,args", MORE, ids=map(title, MORE))
+@pytest.mark.strict
 def test_no_impossible_stack_in_many(python, tmp_path, two_cpus, scale, program, args):
     """A million samples of each in the long tier."""
-    wanted, most = scale(15_000, 1_000_000), scale(5, 400)
+    wanted, most = scale(15_000, 1_000_000), scale(20, 400)
     rate = "100000"
     samples = rounds = 0
     while samples < wanted and rounds < most:
@@ -185,3 +187,4 @@ def test_no_impossible_stack_in_many(python, tmp_path, two_cpus, scale, program,
         samples += judged.samples
         os.unlink(recording.path)
         rounds += 1
+    assert samples >= wanted, "%d in %d rounds" % (samples, rounds)

@@ -45,6 +45,7 @@ def differences(seen, expected):
 
 
 @pytest.mark.parametrize("options", [["--lines"], ["--lines", "--calls"], ["--lines", "--calls", "--no-c-calls", "--sample"]], ids=" ".join)
+@pytest.mark.strict
 def test_hits_are_those_of_settrace(python, tmp_path, options):
     program = workload("exact_lines.py")
     recording = record([python.path, program], tmp_path / "a.pyro", *options)
@@ -91,6 +92,7 @@ def long_program(path):
     return str(path)
 
 
+@pytest.mark.strict
 def test_long_functions(python, tmp_path):
     program = long_program(tmp_path / "long.py")
     recording = record([python.path, program], tmp_path / "a.pyro", "--lines")
@@ -160,6 +162,7 @@ def test_times(python, tmp_path):
 DECODE = "import json\nfor i in range(7):\n    json.loads('{\"a\": [1, 2, %d]}' % i)\nclass A:\n    def decode(self):\n        return 1\nA().decode()\n"
 
 
+@pytest.mark.strict
 def test_function(python, tmp_path):
     """Library code, unmodified, and nothing else."""
     program = tmp_path / "program.py"
@@ -178,6 +181,7 @@ def test_function(python, tmp_path):
     assert any(l["hits"] == 0 and "raise JSONDecodeError" in l["text"] for l in file["lines"])
 
 
+@pytest.mark.strict
 def test_function_of_the_main_program(python, tmp_path):
     program = workload("exact_lines.py")
     recording = record([python.path, program], tmp_path / "a.pyro", "--lines", "--function", "__main__:fib,__main__:comprehensions")
@@ -192,6 +196,7 @@ def test_function_of_the_main_program(python, tmp_path):
     assert all(n.split(".")[0] in ("fib", "comprehensions") for n in functions), functions
 
 
+@pytest.mark.strict
 def test_match(python, tmp_path):
     program = workload("exact_lines.py")
     recording = record([python.path, program], tmp_path / "a.pyro", "--lines", "--match", r"/exact_lines\.py$")
@@ -199,6 +204,7 @@ def test_match(python, tmp_path):
     assert not differences(hits_of(recording), expected)
 
 
+@pytest.mark.strict
 def test_selection_with_calls(python, tmp_path):
     """Calls are everybody's, lines are the selected ones'."""
     program = workload("exact_lines.py")
@@ -382,6 +388,7 @@ def test_documented_keys(some):
         assert "`%s`" % key in contract, key
 
 
+@pytest.mark.strict
 def test_forked_child_goes_on_where_it_was(python, tmp_path):
     """Without `threading` nothing of Python's runs at the fork: the child's first event is a line in the middle."""
     program = tmp_path / "fork.py"
@@ -394,6 +401,7 @@ def test_forked_child_goes_on_where_it_was(python, tmp_path):
         assert seen == {3: ("work", 1), 4: ("work", 2), 5: ("work", 1), 6: ("work", 1), 7: ("work", 1), 8: ("work", 1)}, options
 
 
+@pytest.mark.strict
 def test_another_tracer_takes_the_slot(python, tmp_path):
     """Below 3.12 a program's own trace function takes ours away, and when it is gone, ours is back."""
     program = tmp_path / "tracer.py"

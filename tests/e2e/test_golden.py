@@ -7,6 +7,8 @@ import pytest
 
 from harness import ROOT, Recording, pyrometer
 
+pytestmark = pytest.mark.strict
+
 GOLDEN = sorted(glob.glob(os.path.join(ROOT, "tests", "golden", "*.pyro")))
 
 

@@ -5,14 +5,16 @@ After each: the program has printed and ended as it does without us, the report 
 import collections
 import glob
 import os
+import random
 import signal
 import subprocess
+import time
 import uuid
 
 import pytest
 
 import harness
-from harness import PYROMETER, Recording, pyrometer, wait_until
+from harness import FILE_HEADER, PYROMETER, Recording, can_be_saved, pyrometer, wait_until
 
 pytest.importorskip("xxhash")
 pytest.importorskip("zstandard")
@@ -133,6 +135,7 @@ os.kill(os.getpid(), 9)
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_killed(python, mode, truth_env, tmp_path):
     """SIGKILL in the midst of it: what was told before is in the file, to the byte."""
     recording = same([python.path, script(tmp_path, KILLED)], tmp_path / "x.pyro", mode, env=truth_env)
@@ -211,6 +214,7 @@ CRASHES = {
 
 
 @pytest.mark.parametrize("crash", sorted(CRASHES))
+@pytest.mark.strict
 def test_crash(default_python, crash, truth_env, tmp_path):
     """The same signal, and glibc's own words; what came before is in the report."""
     body, number = CRASHES[crash]
@@ -243,6 +247,7 @@ churn()
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_ends_inside_an_allocation(python, mode, truth_env, tmp_path):
     """os._exit() by one thread while four others are in malloc."""
     recording = same([python.path, script(tmp_path, ENDS)], tmp_path / "x.pyro", mode, env=truth_env)
@@ -259,6 +264,7 @@ def test_ends_inside_an_allocation(python, mode, truth_env, tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_allocators_replaced_at_run_time(python, mode, truth_env, tmp_path):
     """PyMem_SetAllocator, by the program: above what is there, and taken away again. Nothing is counted twice or not at all."""
     text = ("import truthmodule, pymem, truth, os\nkept = truth.reserve()\ntruthmodule.replace(0)\npymem.main()\ntruthmodule.restore(0)\n"
@@ -288,6 +294,7 @@ def find_library(name):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["libjemalloc", "libtcmalloc_minimal", "own_malloc"])
+@pytest.mark.strict
 def test_preloaded_allocator(default_python, name, mode, truth_env, tmp_path):
     """Somebody else's malloc, preloaded: it is used as without us, and what it takes from the system inside is not counted too."""
     if "PYROMETER_SANITIZED" in os.environ:
@@ -306,12 +313,49 @@ def test_preloaded_allocator(default_python, name, mode, truth_env, tmp_path):
             check_program(memory, program(one), mode)
 
 
+EARLY = """
+import ctypes, os
+from truth import brief, malloc
+kept = malloc(12345)  # kept
+brief(100, 64)  # brief
+for _ in range(100):
+    os.getppid()  # own
+for _ in range(20):
+    try:
+        ctypes.CDLL(None).there_is_none
+    except AttributeError:
+        pass
+print(ctypes.CDLL(os.environ["TRUTH_EARLY"]).early_end(), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.strict
+@pytest.mark.parametrize("mode", ["heap", "objects", "sampled"])
+@pytest.mark.long
+def test_allocations_before_we_are_ready(python, mode, truth_env, tmp_path):
+    """By a library's constructor before ours, inside the dlsym by which we look for libc's malloc, on its error path, and in a function
+    that we call ourselves: every block is as it was left, can be given back, and what comes later is counted."""
+    if "PYROMETER_SANITIZED" in os.environ:
+        pytest.skip("a sanitized recorder will have nobody preloaded before its own runtime")
+    recording = same([python.path, script(tmp_path, EARLY)], tmp_path / "x.pyro", mode, env=dict(truth_env, LD_PRELOAD=truth_env["TRUTH_EARLY"]))
+    assert recording.done.stdout == "0\n"
+    if mode == "sampled":  # estimates, whose sum is rounded
+        assert recording.report("--metric", "peak", "--by", "line")["total"] > 0
+        return
+    memory = opens(recording)
+    assert alive(of_line(memory, EARLY, "# kept")) == (1, 12345)
+    assert of_line(memory, EARLY, "# brief")["count"] == 100
+    assert alive(of_line(memory, EARLY, "# own")) == (100, 77700)
+
+
 def kinds_of(python):
     kinds = ["malloc", "malloc_debug", "debug", "pymalloc", "pymalloc_debug"]
     return kinds + ["mimalloc", "mimalloc_debug"] if python.version >= (3, 13) else kinds
 
 
 @pytest.mark.long
+@pytest.mark.strict
 def test_pythonmalloc(python, truth_env, tmp_path):
     """PYTHONMALLOC of every kind: what Python asks its domains for is the same, whoever gives it."""
     names = ["pymem", "pyobjects", "generators", "threads"]
@@ -373,6 +417,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_children(python, mode, truth_env, tmp_path):
     """However a child is made, and with whatever environment: its allocation is in the report, in a process of its own."""
     (tmp_path / "bad.py").write_text(CHILD)
@@ -391,6 +436,7 @@ def test_children(python, mode, truth_env, tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_a_hundred_children(python, mode, truth_env, tmp_path):
     recording = same([python.path, program("forks")], tmp_path / "x.pyro", mode, env=truth_env, plain=lambda text: len(text.split()))
     memory = opens(recording)
@@ -426,6 +472,7 @@ os._exit(0)
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_forks_while_threads_allocate(python, mode, truth_env, tmp_path):
     recording = same([python.path, "-W", "ignore", script(tmp_path, FORKS_AMONG_THREADS)], tmp_path / "x.pyro", mode, env=truth_env)
     memory = opens(recording)
@@ -454,6 +501,7 @@ int main(void)
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("what", ["ls", "sh", "static", "missing"])
+@pytest.mark.strict
 def test_not_python(what, mode, tmp_path):
     """Programs that are no Python run untouched."""
     (tmp_path / "folder" / "empty").mkdir(parents=True)
@@ -493,6 +541,7 @@ print("done", flush=True)
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_recorder_killed(python, mode, truth_env, tmp_path):
     """The program goes on, unharmed; what was written can be read."""
     stop, path = tmp_path / "stop", tmp_path / "x.pyro"
@@ -500,13 +549,32 @@ def test_recorder_killed(python, mode, truth_env, tmp_path):
                                 script(tmp_path, LONELY), str(stop)], env=truth_env, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
                                encoding="utf-8")
     assert process.stdout.readline() == "ready\n"
-    wait_until(lambda: os.path.getsize(path) > 0, "a part of the recording")
+    wait_until(lambda: os.path.getsize(path) > FILE_HEADER, "a part of the recording")
     process.kill()
     process.wait()
     stop.touch()
     assert process.stdout.read() == "done\n"
-    pyrometer("verify", "--repair", "--force", "-o", tmp_path / "good.pyro", path)
-    pyrometer("report", tmp_path / "good.pyro", "--metric", "allocated")
+    assert can_be_saved(path, "--metric", "allocated")
+
+
+@pytest.mark.strict
+@pytest.mark.long
+def test_recorder_killed_at_any_moment(python, truth_env, tmp_path, scale):
+    """Before there is a file, while the interpreter starts, in the midst of it."""
+    stop, running = tmp_path / "stop", []
+    for i in range(scale(4, 100)):
+        path = tmp_path / ("%d.pyro" % i)
+        running.append((path, subprocess.Popen([PYROMETER, "run", "--quiet", "--memory=" + MODES[i % 2], "-o", str(path), "--", python.path,
+                                                script(tmp_path, LONELY), str(stop)], env=truth_env, stdout=subprocess.PIPE,
+                                               stdin=subprocess.DEVNULL, encoding="utf-8")))
+        time.sleep(random.uniform(0, 0.1))
+        running[random.randrange(len(running))][1].kill()
+    stop.touch()
+    for path, process in running:
+        process.kill()
+        assert process.stdout.read() in ("", "ready\ndone\n")
+        process.wait()
+        can_be_saved(path, "--metric", "allocated")
 
 
 @pytest.mark.long
@@ -556,6 +624,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.strict
 def test_crowd(python, mode, truth_env, tmp_path):
     """64 threads at once, and 300 one after the other: all is counted, each block with its own."""
     memory = opens(same([python.path, script(tmp_path, CROWD)], tmp_path / "x.pyro", mode, env=truth_env))
@@ -593,6 +662,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.strict
 def test_storm_of_signals(python, mode, truth_env, tmp_path):
     """Signals in the midst of malloc, whose handler maps pages; then handlers in Python that allocate."""
     recording = oracle.record_memory([python.path, script(tmp_path, STORM)], tmp_path / "x.pyro", mode, env=truth_env)
@@ -730,6 +800,7 @@ def test_no_lock_for_all(default_python, mode, truth_env, tmp_path, scale):
 
 @pytest.mark.parametrize("others", ["--calls", "--lines", "--trace"])
 @pytest.mark.long
+@pytest.mark.strict
 def test_with_other_instruments(python, others, truth_env, tmp_path):
     """What other guests of the program allocate is not the program's, and does not change what its lines are charged with. (Objects that
     CPython itself makes to tell those guests of something are: so what the domains are asked for is not looked at here.)"""

@@ -71,6 +71,7 @@ def wrongs(*checks):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.strict
 def test_every_line(python, mode, together):
     recording = together(python, mode)
     memory = Memory(recording.path)
@@ -121,6 +122,7 @@ METRICS = {"allocated": lambda s: s["bytes"], "count": lambda s: s["count"], "le
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_reports_add_up(python, mode, together):
     """The report's rows and the totals of `memory stats` are the sums of the sites that the decoder finds."""
     recording = together(python, mode)
@@ -160,6 +162,7 @@ def check_stats(recording, memory):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.strict
 def test_events_change_nothing(default_python, mode, together):
     """--memory-events keeps more, and says the same of each line."""
     names = sizes_of(default_python)
@@ -170,6 +173,7 @@ def test_events_change_nothing(default_python, mode, together):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_totals_differ_by_the_truth(python, mode, truth_env, tmp_path):
     """Two runs that differ in one block: peak and sum of the whole process differ by its size, to the byte. What the
     interpreter's caches hold depends on addresses, but it is alive at the peak and in the end."""
@@ -186,6 +190,7 @@ def test_totals_differ_by_the_truth(python, mode, truth_env, tmp_path):
 # --- Python's objects, as tracemalloc sees them ---
 
 
+@pytest.mark.strict
 def test_the_same_as_tracemalloc(python, truth_env, tmp_path):
     """What Python's domains hold in the end, for each line of work(): bytes and blocks, equal."""
     out = subprocess.run([python.path, program("containers"), "tracemalloc"], env=truth_env, check=True, stdout=subprocess.PIPE).stdout
@@ -211,6 +216,7 @@ def test_the_same_as_tracemalloc(python, truth_env, tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_fork(python, mode, truth_env, tmp_path):
     """The child gives back what it inherited: that is no business of its parent's."""
     recording = record_memory([python.path, program("forked")], tmp_path / "x.pyro", mode, env=truth_env)
@@ -236,6 +242,7 @@ def test_fork(python, mode, truth_env, tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_exec(python, mode, truth_env, tmp_path):
     record_memory([python.path, program("executed")], tmp_path / "x.pyro", mode, env=truth_env)
     assert check_program(Memory(str(tmp_path / "x.pyro")), program("executed"), mode) == 4
@@ -243,6 +250,7 @@ def test_exec(python, mode, truth_env, tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_the_end(python, mode, truth_env, tmp_path):
     """atexit, what dies with the interpreter, and C after it."""
     record_memory([python.path, program("shutdown")], tmp_path / "x.pyro", mode, env=truth_env)
@@ -256,6 +264,7 @@ def test_the_end(python, mode, truth_env, tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_huge(python, mode, truth_env, tmp_path):
     record_memory([python.path, program("huge")], tmp_path / "x.pyro", mode, env=truth_env)
     check_program(Memory(str(tmp_path / "x.pyro")), program("huge"), mode, peaks=True)
@@ -263,6 +272,7 @@ def test_huge(python, mode, truth_env, tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_asyncio(python, mode, truth_env, tmp_path):
     record_memory([python.path, program("tasks")], tmp_path / "x.pyro", mode, env=truth_env)
     assert check_program(Memory(str(tmp_path / "x.pyro")), program("tasks"), mode) == 3
@@ -270,6 +280,7 @@ def test_asyncio(python, mode, truth_env, tmp_path):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.long
+@pytest.mark.strict
 def test_cplusplus(python, mode, truth_env, tmp_path):
     if "TRUTH_CPP_LIBRARY" not in truth_env:
         pytest.skip("no C++ compiler")
@@ -291,6 +302,7 @@ def numpy_for(python):
 
 
 @pytest.mark.long
+@pytest.mark.strict
 def test_numpy(python, request, truth_env, tmp_path):
     if request.config.getoption("--tier") != "long":
         pytest.skip("numpy's arrays: in the long tier")

@@ -66,6 +66,7 @@ def named(calls, name):
     return [c for c in calls if c.name == name]
 
 
+@pytest.mark.strict
 def test_counts_are_exact(python):
     calls, names = chrome(record(python, "count"))
     assert len(named(calls, "leaf")) == 1000 and len(named(calls, "many")) == 1
@@ -96,6 +97,7 @@ def test_sums_agree_with_calls(python):
         assert len(named(calls, name)) == counted[name]
 
 
+@pytest.mark.strict
 def test_threads_have_lanes(python):
     calls, names = chrome(record(python, "threads"))
     per_thread = collections.Counter(c.thread for c in named(calls, "leaf"))
@@ -104,24 +106,28 @@ def test_threads_have_lanes(python):
 
 
 @pytest.mark.parametrize("mode,expected", [("fork", [100, 100]), ("spawn", [100, 1000])])
+@pytest.mark.strict
 def test_processes(python, mode, expected):
     calls, _ = chrome(record(python, mode))
     per_process = collections.Counter(c.thread[0] for c in named(calls, "leaf"))
     assert sorted(per_process.values()) == expected
 
 
+@pytest.mark.strict
 def test_generators_are_suspended(python):
     calls, _ = chrome(record(python, "generator"))
     pieces = named(calls, "numbers")
     assert [c.end for c in pieces] == ["suspended"] * 5 + [None]
 
 
+@pytest.mark.strict
 def test_exceptions(python):
     calls, _ = chrome(record(python, "exceptions"))
     assert [c.end for c in named(calls, "bad")] == ["exception"] * 7
 
 
 @pytest.mark.parametrize("mode,status", [("leave", 3), ("kill", 137)])
+@pytest.mark.strict
 def test_nothing_written_is_lost(python, mode, status):
     path = record(python, mode, check=status)
     calls, _ = chrome(path)
@@ -130,6 +136,7 @@ def test_nothing_written_is_lost(python, mode, status):
     pyrometer("verify", path, check=0)
 
 
+@pytest.mark.strict
 def test_deep(python):
     calls, _ = chrome(record(python, "deep"))
     found = len([c for c in calls if c.name.endswith("descend")])
@@ -226,6 +233,7 @@ def long_recording(tmp_path_factory):
     return path
 
 
+@pytest.mark.strict
 def test_the_index_says_what_the_events_say(long_recording):
     """The same pictures, coarse ones from summaries and fine ones from events: as many calls in each."""
     whole = timeline(long_recording)
@@ -245,6 +253,7 @@ def test_bytes_per_event(long_recording):
     assert os.path.getsize(long_recording) <= 4 * info["stats"]["events_traced"]
 
 
+@pytest.mark.strict
 def test_a_torn_file_keeps_its_timeline(long_recording, tmp_path):
     """Without the directory at the end, what is there is found and shown; a repaired copy, too."""
     torn = str(tmp_path / "torn.pyro")
