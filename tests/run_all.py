@@ -106,7 +106,7 @@ def unit(folder, env=None, only=()):
     path = os.path.join(ROOT, folder)
     os.makedirs(LOGS, exist_ok=True)
     with open(os.path.join(LOGS, "unit-%s.log" % folder), "wb") as log:
-        subprocess.run(["meson", "test", "-C", path, "--no-rebuild", "--print-errorlogs", *only], stdin=subprocess.DEVNULL, stdout=log,
+        subprocess.run(["meson", "test", "-C", path, "--no-rebuild", "--print-errorlogs", *(["--timeout-multiplier", "5"] if env else []), *only], stdin=subprocess.DEVNULL, stdout=log,
                        stderr=subprocess.STDOUT, env=dict(os.environ, **(env or {})))
     try:
         with open(os.path.join(path, "meson-logs", "testlog.json"), encoding="utf-8") as f:

@@ -176,7 +176,7 @@ def test_calm_chains_are_half_and_half(python, tmp_path, two_cpus, scale):
 @pytest.mark.strict
 def test_no_impossible_stack_in_many(python, tmp_path, two_cpus, scale, program, args):
     """A million samples of each in the long tier."""
-    wanted, most = scale(15_000, 1_000_000), scale(20, 400)
+    wanted, most = scale(6_000, 1_000_000), scale(20, 400)
     rate = "100000"
     samples = rounds = 0
     while samples < wanted and rounds < most:

@@ -237,11 +237,17 @@ class Started:
     def __init__(self, args, stdout=subprocess.DEVNULL):
         self.main, end = pty.openpty()
         self.process = subprocess.Popen([PYROMETER, *args], stdin=end, stdout=stdout, stderr=end, env=terminal_env(),
-                                        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+                                        start_new_session=True, preexec_fn=self.take_terminal)
         os.close(end)
         self.sent = b""
         while not lines_of(self.sent):
             self.sent += os.read(self.main, 1000)
+
+    @staticmethod
+    def take_terminal():
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):  # a test run in the background may ignore them
+            signal.signal(number, signal.SIG_DFL)
 
     def finish(self):
         self.sent += read_to_end(self.main)

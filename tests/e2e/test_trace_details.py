@@ -237,6 +237,7 @@ def test_marks_of_a_range(default_python):
 # --- the last seconds ---
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end,status", [((), 0), (("kill",), 137)])
 def test_last(python, end, status):
     path, _ = record(python, "last", "--last", "0.5", more=("1.6", *end), check=status)
