@@ -732,6 +732,7 @@ os._exit(0)
 """ % os.path.join(harness.ROOT, "python")
 
 
+@pytest.mark.once
 @pytest.mark.long
 def test_marks_after_a_pause(default_python, truth_env, tmp_path):
     """A mark is a stamp like any other: what comes after it is not dated into the future, where the recorder would let it wait."""
@@ -751,6 +752,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.once
 def test_code_made_again_and_again(default_python, truth_env, tmp_path):
     """Code that differs in nothing but its address is one."""
     recording = same([default_python.path, script(tmp_path, EVALUATED)], tmp_path / "x.pyro", "objects", env=truth_env)
@@ -778,6 +780,7 @@ os._exit(0)
 """
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("mode", ["heap", "objects", "sampled"])
 def test_no_lock_for_all(default_python, mode, truth_env, tmp_path, scale):
     """Wherever in our hooks a thread is halted, the three others go on: there is no lock on malloc and free that all of them need. In

@@ -217,6 +217,7 @@ def big(tmp_path_factory):
     return str(folder / "big.pyro")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("args, stage", [
     (["report"], "adding up samples"),
     (["verify"], "checking the recording"),
@@ -291,6 +292,7 @@ def test_terminal_of_a_pager(big):
     os.close(main)
 
 
+@pytest.mark.once
 @pytest.mark.skipif(not HAS_TMUX, reason="no tmux")
 def test_screen_is_not_disturbed(folder, tmp_path):
     """The tree to walk through has the terminal for itself; after it, the shell does."""
