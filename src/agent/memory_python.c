@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct domain {
-    struct py_allocator below;
+    struct py_allocator below, ours;
     enum record_allocator allocator;
     enum memory_order_kind order;
     bool pooled; /* its small blocks come out of Python's pools */
@@ -20,6 +20,15 @@ static struct domain domains[PY_DOMAINS];
  * and nobody need be kept from it. */
 static bool has_pools; /* and they are watched apart */
 enum { SMALL = 448 };  /* 512, less what the debugging hooks add */
+
+/* Is what we have put there still there? */
+static bool is_ours(int number)
+{
+    const struct domain *d = &domains[number];
+    struct py_allocator now;
+    py.PyMem_GetAllocator(number, &now);
+    return now.malloc && now.malloc == d->ours.malloc && now.ctx == d->ours.ctx;
+}
 
 /* Does the request go on to another allocator? One of no bytes does, too. */
 static inline bool goes_on(const struct domain *d, size_t size)
@@ -85,38 +94,96 @@ static void domain_free(void *ctx, void *block)
     me->inside--;
 }
 
-/* --- sampling: nearly every call has nothing to tell, and must find that out in a few instructions --- */
+/* --- sampling: nearly every call has nothing to tell, and must find that out in a few instructions ---
+ *
+ * A block that is to be told is asked for so large that it does not come out of Python's pools but from malloc, which it goes back
+ * to: so its release is met there, in free(), and the domains' own stay as they are. Only over Python's own allocator; over
+ * others the functions above do it. */
 
-static __attribute__((noinline)) void *sampled_slowly(const struct domain *d, size_t size)
+enum { BEYOND_POOLS = 513 };
+
+/* Is so much to be told? Then it is asked for in this size. */
+static inline size_t size_to_ask(const struct domain *d, size_t size, bool chosen)
+{
+    return chosen && d->pooled && size < BEYOND_POOLS ? BEYOND_POOLS : size;
+}
+
+static void *tell_sampled(const struct domain *d, void *block, size_t size, bool chosen)
+{
+    if (chosen && block)
+        memory_allocated(d->allocator, block, size, d->order);
+    return block;
+}
+
+static __attribute__((noinline)) void *sampled_malloc(const struct domain *d, size_t size)
 {
     struct memory_thread *me = &memory_me;
-    unsigned nested = goes_on(d, size);
-    me->inside += nested;
-    void *p = d->below.malloc(d->below.ctx, size);
-    me->inside -= nested;
-    if (memory_passes(me, size) || !p || !memory_is_on())
-        return p;
-    memory_allocated(d->allocator, p, size, d->order);
-    return p;
+    bool chosen = memory_is_on() && !me->inside && !memory_passes(me, size);
+    me->inside++;
+    void *p = d->below.malloc(d->below.ctx, size_to_ask(d, size, chosen));
+    me->inside--;
+    return tell_sampled(d, p, size, chosen);
 }
 
-/* A small block of the pools that passes: counted beforehand, so that nothing is left to do after the call, which is a jump. */
-static void *sampled_malloc(void *ctx, size_t size)
+static void *sampled_calloc(const struct domain *d, size_t count, size_t each)
 {
-    const struct domain *d = ctx;
-    if (likely(size - 1 < SMALL && d->pooled) && likely(memory_passes(&memory_me, size)))
-        return d->below.malloc(d->below.ctx, size);
-    return sampled_slowly(d, size);
+    struct memory_thread *me = &memory_me;
+    size_t size = count * each; /* where that is too much there will be no block */
+    bool chosen = memory_is_on() && !me->inside && !memory_passes(me, size);
+    bool larger = size_to_ask(d, size, chosen) != size && !(each && size / each != count);
+    me->inside++;
+    void *p = larger ? d->below.calloc(d->below.ctx, 1, BEYOND_POOLS)
+                     : d->below.calloc(d->below.ctx, count, each);
+    me->inside--;
+    return tell_sampled(d, p, size, chosen);
 }
 
-/* (libc's free() below would ask again, and find that it is not to be told.) */
-static void sampled_free(void *ctx, void *block)
+static void *sampled_realloc(const struct domain *d, void *block, size_t size)
 {
-    const struct domain *d = ctx;
-    if (unlikely(memory_may_be_chosen(block)) && block && memory_is_on())
-        memory_frees(block, d->order);
-    d->below.free(d->below.ctx, block);
+    struct memory_thread *me = &memory_me;
+    bool outermost = memory_is_on() && !me->inside;
+    bool freed = outermost && block && memory_frees(block, d->order);
+    bool chosen = outermost && !memory_passes(me, size);
+    me->inside++;
+    void *p = d->below.realloc(d->below.ctx, block, size_to_ask(d, size, chosen));
+    me->inside--;
+    if (!p && freed)
+        memory_undo(block);
+    return tell_sampled(d, p, size, chosen);
 }
+
+/* A small block of the pools that passes is counted beforehand, so that nothing is left to do after the call, which is a jump. The
+ * context is that of the allocator below: its free() is called as it is. */
+#define SAMPLED(name, number)                                                                      \
+    static void *name##_malloc(void *ctx, size_t size)                                             \
+    {                                                                                              \
+        const struct domain *d = &domains[number];                                                 \
+        if ((number) != PY_DOMAIN_RAW && likely(size - 1 < SMALL) &&                               \
+            likely(memory_passes(&memory_me, size)))                                               \
+            return d->below.malloc(ctx, size);                                                     \
+        return sampled_malloc(d, size);                                                            \
+    }                                                                                              \
+    static void *name##_calloc(void *ctx, size_t count, size_t each)                               \
+    {                                                                                              \
+        (void)ctx;                                                                                 \
+        return sampled_calloc(&domains[number], count, each);                                      \
+    }                                                                                              \
+    static void *name##_realloc(void *ctx, void *block, size_t size)                               \
+    {                                                                                              \
+        (void)ctx;                                                                                 \
+        return sampled_realloc(&domains[number], block, size);                                     \
+    }
+SAMPLED(raw, PY_DOMAIN_RAW)
+SAMPLED(mem, PY_DOMAIN_MEM)
+SAMPLED(object, PY_DOMAIN_OBJECT)
+
+static const struct py_allocator sampled[PY_DOMAINS] = {
+    [PY_DOMAIN_RAW] = {.malloc = raw_malloc, .calloc = raw_calloc, .realloc = raw_realloc},
+    [PY_DOMAIN_MEM] = {.malloc = mem_malloc, .calloc = mem_calloc, .realloc = mem_realloc},
+    [PY_DOMAIN_OBJECT] = {.malloc = object_malloc,
+                          .calloc = object_calloc,
+                          .realloc = object_realloc},
+};
 
 /* --- arenas --- */
 
@@ -153,15 +220,15 @@ static bool watch_arenas(void)
     return true;
 }
 
-/* With malloc below, an address is anybody's as soon as it is given back: then every record is stamped. */
-static bool has_small_blocks_of_its_own(void)
+/* The name of Python's allocator, as PYTHONMALLOC has it; NULL: it is not known. */
+static const char *allocator_name(void)
 {
     const char *name =
         py._PyMem_GetCurrentAllocatorName ? py._PyMem_GetCurrentAllocatorName() : NULL;
     if (name) /* it has none where somebody has put an allocator before Python's */
-        return strncmp(name, "pymalloc", 8) == 0;
-    const char *choice = getenv("PYTHONMALLOC");
-    return !choice || !*choice || strncmp(choice, "pymalloc", 8) == 0;
+        return name;
+    name = getenv("PYTHONMALLOC");
+    return name && *name ? name : "pymalloc";
 }
 
 static void (*dealloc_code)(py_object *code);
@@ -189,35 +256,37 @@ void memory_watch_python(void)
 {
     if (!(guest.instruments & (RING_OBJECTS | RING_SAMPLED)))
         return;
-    bool own = has_small_blocks_of_its_own(), sampled = guest.instruments & RING_SAMPLED;
+    /* With malloc below, an address is anybody's as soon as it is given back: then every record is stamped. */
+    const char *name = allocator_name();
+    bool own = strncmp(name, "pymalloc", 8) == 0;
+    bool by_jump = guest.instruments & RING_SAMPLED && strcmp(name, "pymalloc") == 0;
     has_pools = own && watch_arenas();
     static const enum record_allocator names[PY_DOMAINS] = {
         RECORD_ALLOCATOR_PYTHON_RAW, RECORD_ALLOCATOR_PYTHON_MEM, RECORD_ALLOCATOR_PYTHON_OBJECT};
     for (int i = 0; i < PY_DOMAINS; i++) {
         struct domain *d = &domains[i];
-        struct py_allocator below;
-        py.PyMem_GetAllocator(i, &below);
-        if (below.ctx == d) /* ours is there still */
+        if (is_ours(i))
             continue;
-        d->below = below;
+        py.PyMem_GetAllocator(i, &d->below);
         d->allocator = names[i];
         d->order = i != PY_DOMAIN_RAW && own ? MEMORY_WITH_GIL : MEMORY_ANY_THREAD;
         d->pooled = i != PY_DOMAIN_RAW && has_pools;
-        const struct py_allocator ours = {d, sampled ? sampled_malloc : domain_malloc,
-                                          domain_calloc, domain_realloc,
-                                          sampled ? sampled_free : domain_free};
-        py.PyMem_SetAllocator(i, &ours);
+        d->ours =
+            (struct py_allocator){d, domain_malloc, domain_calloc, domain_realloc, domain_free};
+        if (by_jump && (d->pooled || i == PY_DOMAIN_RAW)) {
+            d->ours = sampled[i];
+            d->ours.ctx = d->below.ctx;
+            d->ours.free = d->below.free;
+        }
+        py.PyMem_SetAllocator(i, &d->ours);
     }
 }
 
 void memory_leave_python(void)
 {
-    for (int i = 0; i < PY_DOMAINS && domains[i].below.free; i++) {
-        struct py_allocator now;
-        py.PyMem_GetAllocator(i, &now);
-        if (now.ctx == &domains[i])
+    for (int i = 0; i < PY_DOMAINS; i++)
+        if (is_ours(i))
             py.PyMem_SetAllocator(i, &domains[i].below);
-    }
     struct py_arenas arenas = {0};
     if (has_pools)
         py.PyObject_GetArenaAllocator(&arenas);
