@@ -36,7 +36,7 @@ struct memory_thread {
     uint32_t depth, capacity;
     struct memory_frame *frames; /* outermost first: what the recorder knows */
     uint64_t deaths;             /* of code objects, when the frames were looked at last */
-    int64_t until_sample;        /* bytes to allocate before the next sample */
+    int64_t until_sample;        /* bytes to allocate before the next sample; 0: not known yet */
     uint64_t dice;
 };
 extern __thread struct memory_thread memory_me __attribute__((tls_model("initial-exec")));

@@ -102,23 +102,61 @@ static void domain_free(void *ctx, void *block)
 
 enum { BEYOND_POOLS = 513 };
 
+/* Bytes before the next sample, of all domains that need the GIL: one place for all threads is reached in fewer steps than one for
+ * each. (Interpreters with a GIL of their own share it, and may now and then count over each other.) */
+static _Atomic int64_t until_sample;
+
+static inline bool passes(size_t size)
+{
+    int64_t left = atomic_load_explicit(&until_sample, memory_order_relaxed) - (int64_t)size;
+    if (unlikely(left <= 0))
+        return false;
+    atomic_store_explicit(&until_sample, left, memory_order_relaxed);
+    return true;
+}
+
+/* The thread counts with it for a while; again: with its own. */
+static void change_count(const struct domain *d, struct memory_thread *me)
+{
+    if (d->allocator == RECORD_ALLOCATOR_PYTHON_RAW)
+        return;
+    int64_t own = me->until_sample;
+    me->until_sample = atomic_load_explicit(&until_sample, memory_order_relaxed);
+    atomic_store_explicit(&until_sample, own, memory_order_relaxed);
+}
+
 /* Is so much to be told? Then it is asked for in this size. */
 static inline size_t size_to_ask(const struct domain *d, size_t size, bool chosen)
 {
     return chosen && d->pooled && size < BEYOND_POOLS ? BEYOND_POOLS : size;
 }
 
+/* False: it passes. */
+static bool is_chosen(const struct domain *d, struct memory_thread *me, size_t size)
+{
+    if (!memory_is_on() || me->inside)
+        return false;
+    change_count(d, me);
+    bool passed = memory_passes(me, size);
+    change_count(d, me);
+    return !passed;
+}
+
 static void *tell_sampled(const struct domain *d, void *block, size_t size, bool chosen)
 {
-    if (chosen && block)
+    struct memory_thread *me = &memory_me;
+    if (chosen && block) {
+        change_count(d, me);
         memory_allocated(d->allocator, block, size, d->order);
+        change_count(d, me);
+    }
     return block;
 }
 
 static __attribute__((noinline)) void *sampled_malloc(const struct domain *d, size_t size)
 {
     struct memory_thread *me = &memory_me;
-    bool chosen = memory_is_on() && !me->inside && !memory_passes(me, size);
+    bool chosen = is_chosen(d, me, size);
     me->inside++;
     void *p = d->below.malloc(d->below.ctx, size_to_ask(d, size, chosen));
     me->inside--;
@@ -129,7 +167,7 @@ static void *sampled_calloc(const struct domain *d, size_t count, size_t each)
 {
     struct memory_thread *me = &memory_me;
     size_t size = count * each; /* where that is too much there will be no block */
-    bool chosen = memory_is_on() && !me->inside && !memory_passes(me, size);
+    bool chosen = is_chosen(d, me, size);
     bool larger = size_to_ask(d, size, chosen) != size && !(each && size / each != count);
     me->inside++;
     void *p = larger ? d->below.calloc(d->below.ctx, 1, BEYOND_POOLS)
@@ -141,9 +179,8 @@ static void *sampled_calloc(const struct domain *d, size_t count, size_t each)
 static void *sampled_realloc(const struct domain *d, void *block, size_t size)
 {
     struct memory_thread *me = &memory_me;
-    bool outermost = memory_is_on() && !me->inside;
-    bool freed = outermost && block && memory_frees(block, d->order);
-    bool chosen = outermost && !memory_passes(me, size);
+    bool freed = memory_is_on() && block && memory_frees(block, d->order);
+    bool chosen = is_chosen(d, me, size);
     me->inside++;
     void *p = d->below.realloc(d->below.ctx, block, size_to_ask(d, size, chosen));
     me->inside--;
@@ -153,25 +190,34 @@ static void *sampled_realloc(const struct domain *d, void *block, size_t size)
 }
 
 /* A small block of the pools that passes is counted beforehand, so that nothing is left to do after the call, which is a jump. The
- * context is that of the allocator below: its free() is called as it is. */
+ * context is that of the allocator below: its free() is called as it is. A block that is made smaller may have come from malloc,
+ * and is not to be met there again. */
 #define SAMPLED(name, number)                                                                      \
     static void *name##_malloc(void *ctx, size_t size)                                             \
     {                                                                                              \
         const struct domain *d = &domains[number];                                                 \
-        if ((number) != PY_DOMAIN_RAW && likely(size - 1 < SMALL) &&                               \
-            likely(memory_passes(&memory_me, size)))                                               \
+        if ((number) != PY_DOMAIN_RAW && likely(size - 1 < SMALL) && likely(passes(size)))         \
             return d->below.malloc(ctx, size);                                                     \
         return sampled_malloc(d, size);                                                            \
     }                                                                                              \
     static void *name##_calloc(void *ctx, size_t count, size_t each)                               \
     {                                                                                              \
-        (void)ctx;                                                                                 \
-        return sampled_calloc(&domains[number], count, each);                                      \
+        const struct domain *d = &domains[number];                                                 \
+        if ((number) != PY_DOMAIN_RAW && likely(count <= SMALL && each <= SMALL) &&                \
+            likely(count * each - 1 < SMALL) && likely(passes(count * each)))                      \
+            return d->below.calloc(ctx, count, each);                                              \
+        return sampled_calloc(d, count, each);                                                     \
     }                                                                                              \
     static void *name##_realloc(void *ctx, void *block, size_t size)                               \
     {                                                                                              \
-        (void)ctx;                                                                                 \
-        return sampled_realloc(&domains[number], block, size);                                     \
+        const struct domain *d = &domains[number];                                                 \
+        if ((number) == PY_DOMAIN_RAW || size - 1 >= SMALL || memory_may_be_chosen(block) ||       \
+            unlikely(!passes(size)))                                                               \
+            return sampled_realloc(d, block, size);                                                \
+        memory_me.inside++;                                                                        \
+        void *p = d->below.realloc(ctx, block, size);                                              \
+        memory_me.inside--;                                                                        \
+        return p;                                                                                  \
     }
 SAMPLED(raw, PY_DOMAIN_RAW)
 SAMPLED(mem, PY_DOMAIN_MEM)

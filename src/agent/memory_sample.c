@@ -82,7 +82,7 @@ bool memory_keep_chosen(const void *block)
 
 bool memory_chooses(struct memory_thread *me, const void *block, size_t size)
 {
-    bool first = !me->dice;
+    bool first = !me->until_sample;
     double gap = exponential(roll(me)) * guest.session->memory_interval;
     if (first) { /* there was no gap yet: this is where it begins */
         me->until_sample = (int64_t)gap + 1;
