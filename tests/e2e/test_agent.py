@@ -551,7 +551,7 @@ def test_setuid_program(tmp_path):
 
 def test_few_calls_are_enough(python):
     done = pyrometer("run", "--calls", "--include", "^only$", "--no-history", "-o", "x.pyro", "--", python.path, "-c",
-                     "def only(): pass\nonly()", check=0)
+                     "def only(): return sum(range(100000))\nonly()", check=0)
     assert "too short" not in done.stderr and done.stderr.count(" only  <string>") == 2
 
 

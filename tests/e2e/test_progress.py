@@ -193,7 +193,7 @@ def test_run(tmp_path, monkeypatch):
         assert status == 0 and (before, middle) == (b"", b"")
         assert bool(lines_of(after)) == ("--quiet" not in options), sent
         if "--quiet" not in options:
-            assert b"pyrometer" in left_over(after) and b"finishing the recording" in after
+            assert b"pyrometer" in left_over(after)  # which of its steps the line tells of depends on how quick they are
         else:
             assert after == b""
 
