@@ -44,7 +44,7 @@ static void test_counters(void **state)
 {
     (void)state;
     struct progress now;
-    progress_begin("working", WORKERS * STEPS);
+    progress_begin("working", (uint64_t)WORKERS * STEPS);
     share_out(work);
     progress_now(&now);
     assert_string_equal(now.what, "working");
@@ -175,7 +175,7 @@ static void test_line(void **state)
     pthread_create(&reader, NULL, read_screen, s);
     setenv("TERM", "xterm", 1);
     setenv("PYROMETER_PROGRESS_AFTER_MS", "0", 1);
-    progress_begin("counting", WORKERS * STEPS);
+    progress_begin("counting", (uint64_t)WORKERS * STEPS);
     dup2(end, STDERR_FILENO);
     for (int i = 0; i < 2; i++) { /* it may begin again */
         cmd_progress_begin();
