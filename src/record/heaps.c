@@ -108,10 +108,10 @@ static void forget_closed(struct heaps_process *p)
     p->open.len = kept;
 }
 
-/* That of an ended thread with the same identity, or a new one. */
+/* A new one; after very many that of an ended thread with the same identity, and its name in the file. */
 static struct heaps_feed *feed_for(struct heaps_process *p, uint64_t ident)
 {
-    for (size_t i = 0; i < p->feeds.len; i++)
+    for (size_t i = 0; i < p->feeds.len && p->feeds.len >= MAX_THREADS; i++)
         if (!p->feeds.data[i]->ring && p->feeds.data[i]->owner.ident == ident)
             return p->feeds.data[i];
     struct heaps_feed **place = vec_push(&p->feeds);
@@ -147,7 +147,8 @@ void heaps_meet(struct heaps *h, uint32_t slot, struct ring_header *ring)
     f->undo.site = UINT32_MAX;
     f->lost_seen = f->waited_seen = 0;
     f->path.len = 0;
-    ring_owner_read(ring, &f->owner);
+    if (!f->owner.pid)
+        ring_owner_read(ring, &f->owner);
     h->feed[slot] = f;
 }
 

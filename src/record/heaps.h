@@ -25,8 +25,7 @@ struct heaps_alias {
     uint32_t id, known;
 };
 
-/* One ring. It stays after its thread has ended, for its sites bear its number; a later thread with the same identity, which is the
- * same one in the file, takes its place. */
+/* One ring. It stays after its thread has ended, for its sites bear its number. */
 struct heaps_feed {
     uint32_t slot;
     struct ring_header *ring; /* mapped; NULL: its thread has ended */

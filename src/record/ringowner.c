@@ -12,6 +12,7 @@ void ring_owner_read(const struct ring_header *ring, struct ring_owner *ret)
         .ident = ring->ident,
         .start_ns = ring->start_ns,
         .thread = UINT32_MAX,
+        .is_memory = ring->content == RING_CONTENT_MEMORY,
     };
     memcpy(ret->python, ring->python, sizeof ret->python);
     ret->python[sizeof ret->python - 1] = 0;
@@ -36,7 +37,8 @@ void ring_owner_meet(struct ring_owner *o, struct target_shared *shared, struct 
         return;
     bool is_new;
     o->process = procs_id_of(procs, (pid_t)o->pid, (pid_t)o->parent_pid, o->python, o->start_ns);
-    o->thread = threadids_get(shared->threads, THREADID_RING, o->process, o->ident, &is_new);
+    o->thread = threadids_get(shared->threads, o->is_memory ? THREADID_MEMORY : THREADID_EVENTS,
+                              o->process, o->ident, o->tid, &is_new);
     shared->stats->value[RECORD_STAT_THREADS_SEEN] += is_new;
     struct threadid_fact fact = {.tid = o->tid};
     threadids_tell(shared->threads, o->thread, &fact);

@@ -5,6 +5,8 @@
 
 #include "format/ring.h"
 
+#include <stdbool.h>
+
 struct target_shared;
 struct procs;
 
@@ -14,6 +16,7 @@ struct ring_owner {
     char python[sizeof(((struct ring_header *)0)->python)];
     uint32_t thread; /* number in the file; UINT32_MAX: not asked for yet */
     uint32_t process;
+    bool is_memory; /* a ring of memory; each thread may have one of both kinds */
 };
 
 void ring_owner_read(const struct ring_header *ring, struct ring_owner *ret);

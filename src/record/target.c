@@ -148,7 +148,7 @@ static struct track *track_new(struct target *t, const struct remote_thread *r, 
         return NULL;
     k->serial = r->serial;
     bool is_new;
-    k->id = threadids_get(t->shared->threads, THREADID_SAMPLER, t->process, r->ident, &is_new);
+    k->id = threadids_get(t->shared->threads, THREADID_SAMPLER, t->process, r->ident, 0, &is_new);
     threadstate_open(&k->os, remote_pid(t->remote), r->tid);
     k->name_wait_ns = NAME_FIRST_NS;
     k->name_due_ns = now_ns + NAME_FIRST_NS;

@@ -10,14 +10,21 @@ static void drop(struct threadids *t, size_t i)
 }
 
 uint32_t threadids_get(struct threadids *t, enum threadid_user user, uint32_t process,
-                       uint64_t ident, bool *ret_new)
+                       uint64_t ident, uint32_t tid, bool *ret_new)
 {
+    enum { ALL = THREADID_SAMPLER | THREADID_EVENTS | THREADID_MEMORY };
     for (size_t i = 0; i < t->single.len; i++) {
-        struct threadid known = t->single.data[i];
-        if (known.process == process && known.ident == ident && known.by != user) {
-            drop(t, i);
+        struct threadid *known = &t->single.data[i];
+        bool same = known->process == process && known->ident == ident &&
+                    (!tid || !known->tid || known->tid == tid);
+        if (same && !(known->met_by & user)) {
+            uint32_t id = known->id;
+            known->met_by |= user;
+            known->tid = tid ? tid : known->tid;
+            if (known->met_by == ALL)
+                drop(t, i);
             *ret_new = false;
-            return known.id;
+            return id;
         }
     }
     if (t->single.len >= MAX_SINGLE)
@@ -26,7 +33,8 @@ uint32_t threadids_get(struct threadids *t, enum threadid_user user, uint32_t pr
     struct threadid *fresh = vec_push(&t->single);
     *ret_new = true;
     if (fresh) /* else it cannot be shared, which only makes two rows of one */
-        *fresh = (struct threadid){.process = process, .ident = ident, .id = id, .by = user};
+        *fresh = (struct threadid){
+            .process = process, .ident = ident, .tid = tid, .id = id, .met_by = user};
     return id;
 }
 

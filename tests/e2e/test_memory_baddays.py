@@ -813,3 +813,16 @@ def test_with_other_instruments(python, others, truth_env, tmp_path):
         memory = Memory(recording.path)
         for one in names:
             check_program(memory, program(one), mode)
+
+
+def test_a_thread_is_one_for_all_instruments(default_python, truth_env, tmp_path):
+    """Calls and memory come by rings of their own, samples from outside: each thread has one number all the same, and those after it
+    that the system gives the same identity have theirs."""
+    text = ("import threading, time\ndef work(n):\n    kept.append(bytes(1000 + n))\n    time.sleep(0.02)\nkept = []\n"
+            "for n in range(3):\n    t = threading.Thread(target=work, args=(n,), name='worker-%d' % n)\n    t.start()\n    t.join()\n")
+    recording = same([default_python.path, script(tmp_path, text)], tmp_path / "x.pyro", "objects", "--trace", "--sample=1000", env=truth_env)
+    names = sorted(t["name"] for t in recording.info()["threads"])
+    assert names == ["MainThread", "worker-0", "worker-1", "worker-2"]
+    for n in range(3):
+        rows = recording.report("--metric", "allocated", "--thread", "worker-%d" % n, "--by", "line", "--limit", "0")["rows"]
+        assert [r["self"] for r in rows if r["file"].endswith("bad.py") and r["line"] == 3 and r["self"] >= 1033 + n]
