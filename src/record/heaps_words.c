@@ -33,13 +33,6 @@ static void *copy_text(const struct heaps_feed *f, uint64_t first, size_t *at, u
     return text;
 }
 
-struct heaps_code *heaps_find_code(struct heaps *h, uint32_t number)
-{
-    uint32_t at;
-    IDXMAP_FIND(&h->code_map, hash_u64(number), i, h->codes.data[i].id == number, at);
-    return at == IDXMAP_NONE ? NULL : &h->codes.data[at];
-}
-
 /* --- definitions ---
  *
  * A program that evaluates text makes new code again and again, which differs in nothing but its number: it is known by the
@@ -50,6 +43,14 @@ uint32_t heaps_known_code(struct heaps *h, uint32_t number)
     uint32_t at;
     IDXMAP_FIND(&h->alias_map, hash_u64(number), i, h->aliases.data[i].id == number, at);
     return at == IDXMAP_NONE ? number : h->aliases.data[at].known;
+}
+
+/* A stack may have met the number before its definition came, by another ring. */
+struct heaps_code *heaps_find_code(struct heaps *h, uint32_t number)
+{
+    uint32_t known = heaps_known_code(h, number), at;
+    IDXMAP_FIND(&h->code_map, hash_u64(known), i, h->codes.data[i].id == known, at);
+    return at == IDXMAP_NONE ? NULL : &h->codes.data[at];
 }
 
 static uint32_t hash_code(const struct remote_code *r)
@@ -128,7 +129,7 @@ static void take_code(struct heaps *h, struct heaps_feed *f, uint64_t first, siz
         f->nonsense++;
         return;
     }
-    if (heaps_find_code(h, heaps_known_code(h, c.id))) /* numbers are given once */
+    if (heaps_find_code(h, c.id)) /* numbers are given once */
         return;
     size_t at = sizeof c;
     struct remote_code r = {.name_len = c.name_len,

@@ -72,6 +72,9 @@ def results(command, module, cwd, beside=()):
     failed = set(re.findall(r"^={70}\n(?:FAIL|ERROR): (\S+(?: \([^)]*\))?)", done.stdout, re.M))
     if done.returncode and not failed:
         failed.add("ended with %d: %s" % (done.returncode, done.stdout[-2000:]))
+    # regrtest of 3.10 imports the module anew, and runs what was left out
+    left_out = [test.split(".") for test in DIFFERENT.get(module, {})]
+    failed = {name for name in failed if not any(name.startswith(method) and owner in name for owner, method in left_out)}
     return ran, failed
 
 
