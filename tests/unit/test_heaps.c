@@ -747,6 +747,37 @@ static void test_events(void **state ATTR_UNUSED)
     end();
 }
 
+/* Code that says the same as another is that one, also where its number was used before its definition came. */
+static void test_equal_codes(void **state ATTR_UNUSED)
+{
+    begin(RING_HEAP);
+    struct pen p = open_pen(0, 0, IMAGE), q = open_pen(1, 1, IMAGE);
+    define(&p, 1, "main", 5);
+    put(&p, ringmem_push(1, 0));
+    put_alloc(&p, BLOCK, 64, 1);
+    put(&q, ringmem_push(2, 0));
+    put_alloc(&q, BLOCK + 64, 64, 2);
+    turn(ALWAYS, false);
+    assert_null(heaps_find_code(heaps, 2));
+    define(&p, 2, "main", 5);
+    define(&p, 3, "main", 6);
+    put(&p, ringmem_word(RINGMEM_KEEP, 0));
+    put(&p, ringmem_push(2, 0));
+    put_alloc(&p, BLOCK + 128, 64, 3);
+    turn(ALWAYS, false);
+    assert_ptr_equal(heaps_find_code(heaps, 2), heaps_find_code(heaps, 1));
+    assert_ptr_not_equal(heaps_find_code(heaps, 3), heaps_find_code(heaps, 1));
+    assert_int_equal(heaps->codes.len, 2);
+    assert_int_equal(heaps_known_code(heaps, 2), 1);
+    const struct heap *h = &process(0)->heap;
+    assert_int_equal(h->sites.len, 2); /* the third block is of the first one's site */
+    assert_int_equal(h->sites.data[0].sums.count, 2);
+    finish();
+    close_pen(&p);
+    close_pen(&q);
+    end();
+}
+
 static int make_path(void **state ATTR_UNUSED)
 {
     int fd = mkstemp(path);
@@ -766,7 +797,7 @@ int main(void)
         cmocka_unit_test(test_closed_ring), cmocka_unit_test(test_last_checkpoint),
         cmocka_unit_test(test_exec),        cmocka_unit_test(test_nonsense_is_counted),
         cmocka_unit_test(test_bad_heads),   cmocka_unit_test(test_checkpoints),
-        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_events),      cmocka_unit_test(test_equal_codes),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }
