@@ -24,14 +24,12 @@ static const char PROGRAM[] = "def small(a=3, b=4):\n" BODY("    ") /**/
     "    for _ in numbers: pass\n"
     "def c(numbers, f):\n"
     "    for _ in numbers: f(numbers)\n"
-    "def c_type(numbers, f):\n"
+    "def each(numbers, f):\n"
     "    for i in numbers: f(i)\n"
     "def part(n, f=len, kind=range):\n"
     "    c = f(numbers) + n\n"
     "    for a in kind(1): c += a\n"
     "    return c\n"
-    "def mixed(numbers, f):\n"
-    "    for i in numbers: f(i)\n"
     "numbers = range(100)\n"
     "f = len\n"
     "kind = range\n";
@@ -43,7 +41,7 @@ static const char PROGRAM[] = "def small(a=3, b=4):\n" BODY("    ") /**/
  * spread over. */
 struct measured {
     double call, error;
-    double pace;  /* ticks of the reference work meanwhile */
+    double pace;  /* the mean meanwhile */
     double ticks; /* of all calls together */
 };
 
@@ -120,8 +118,8 @@ void calibrate_bare(void)
     if (inline_call < bare_python.call)
         python_body += (bare_python.call - inline_call) * CALLED_PART;
     bare_c = measure("c", "f");
-    bare_aside = measure("c_type", "kind");
-    bare_mixed = measure("mixed", "part");
+    bare_aside = measure("each", "kind");
+    bare_mixed = measure("each", "part");
 }
 
 /* Ticks from enter to leave, summed up over what was written since `from`. */
@@ -149,6 +147,8 @@ static void split(struct measured bare, double body, struct measured hooked, dou
                   uint32_t *ret_inside, uint32_t *ret_outside)
 {
     double cost = hooked.call - bare.call;
+    if (!(hooked.ticks > 0)) /* it could not be measured */
+        return;
     double in = hooked.call * inside / hooked.ticks - body;
     if (in < 0)
         in = 0;
@@ -188,10 +188,10 @@ void calibrate_hooked(void)
     struct measured c = measure("c", "f");
     split(bare_c, bare_c.call * CALLED_PART, c, sum_inside(from, RING_C_ENTER, RING_C_LEAVE),
           &result.c_inside, &result.c_outside);
-    double aside = measure("c_type", "kind").call - bare_aside.call;
+    double aside = measure("each", "kind").call - bare_aside.call;
     result.aside = scaled(aside);
     double cost = python.call - bare_python.call + c.call - bare_c.call + aside;
-    stretch((measure("mixed", "part").call - bare_mixed.call) / cost);
+    stretch((measure("each", "part").call - bare_mixed.call) / cost);
     guest_emit_ext(RING_EXT_GO, NULL, 0);
     has_result = guest_me.ring != NULL;
     py.Py_DecRef(names);

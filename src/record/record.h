@@ -34,8 +34,8 @@ struct record_options {
     int invite_fd;       /* record_invite: where the invitation is written */
     const char *version; /* ours, for the file */
     struct meter *meter; /* record_run: told of the command; borrowed; NULL: nobody meters it */
-    void (*finishing)(
-        void);            /* the program is over or let go, the file not yet whole; may be NULL */
+    /* Called when the program is over or let go, and the file not yet whole; may be NULL. */
+    void (*finishing)(void);
     bool unsafe_no_check; /* test seam: believe every stack */
 };
 

@@ -128,8 +128,7 @@ def test_no_shared_memory_on_the_system(default_python, tmp_path):
 # --- kills, exec, fork ---
 
 
-KILLED = """
-rounds = int(sys.argv[1])
+WORKERS = """
 def f0(): pass
 def f1(): pass
 def f2(): pass
@@ -137,6 +136,11 @@ def work(function, at):
     while True:
         function()
         counts[at] += 1
+"""
+
+
+KILLED = WORKERS + """
+rounds = int(sys.argv[1])
 for i in range(rounds):
     pid = os.fork()
     if not pid:
@@ -230,15 +234,8 @@ def test_forks_among_threads(python, tmp_path):
 # --- the end ---
 
 
-DAEMONS = """
+DAEMONS = WORKERS + """
 import atexit
-def f0(): pass
-def f1(): pass
-def f2(): pass
-def work(function, at):
-    while True:
-        function()
-        counts[at] += 1
 atexit.register(print, "at exit")
 for n, function in enumerate((f0, f1, f2)):
     threading.Thread(target=work, args=(function, n), daemon=True).start()

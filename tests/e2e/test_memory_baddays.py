@@ -742,25 +742,6 @@ def test_marks_after_a_pause(default_python, truth_env, tmp_path):
     assert (after["count"], alive(after)) == (300000, (0, 0))
 
 
-EVALUATED = """
-import os
-kept = []
-for n in range(20000):
-    kept.append(eval("bytes(100)"))
-    kept.append(eval("[0] * 50"))
-os._exit(0)
-"""
-
-
-@pytest.mark.once
-def test_code_made_again_and_again(default_python, truth_env, tmp_path):
-    """Code that differs in nothing but its address is one."""
-    recording = same([default_python.path, script(tmp_path, EVALUATED)], tmp_path / "x.pyro", "objects", env=truth_env)
-    rows = [r for r in recording.report("--metric", "leaked", "--by", "line", "--limit", "0")["rows"] if r["file"] == "<string>"]
-    assert sum(r["self"] for r in rows) >= 20000 * (133 + 400)
-    assert recording.info()["stacks"] < 5000
-
-
 def test_of_samples_no_temporaries(default_python, truth_env, tmp_path):
     recording = same([default_python.path, "-c", "x = [bytes(n) for n in range(20000)]"], tmp_path / "x.pyro", "sampled", env=truth_env)
     for command in (["memory", "temporary"], ["report", "--metric", "temporary"]):
