@@ -67,12 +67,10 @@ def pytest_collection_modifyitems(config, items):
     """The wheel's tests, which take longest and wait for each other, first, for they stay together on one worker then. Tests that are
     more about a browser or another reader than about us are not repeated under sanitizers."""
     items.sort(key=lambda item: "wheel" not in item.keywords)
-    if SANITIZED and config.getoption("--tier") == "quick":
-        ours, others = [], []
-        for item in items:
-            (others if "once" in item.keywords or "browser" in item.fixturenames else ours).append(item)
-        config.hook.pytest_deselected(items=others)
-        items[:] = ours
+    if config.getoption("--tier") == "quick":
+        not_here = lambda item: "long_only" in item.keywords or SANITIZED and ("once" in item.keywords or "browser" in item.fixturenames)
+        config.hook.pytest_deselected(items=[item for item in items if not_here(item)])
+        items[:] = [item for item in items if not not_here(item)]
 
 
 def pytest_configure(config):

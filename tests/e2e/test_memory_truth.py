@@ -301,11 +301,9 @@ def numpy_for(python):
     return folder
 
 
-@pytest.mark.long
+@pytest.mark.long_only
 @pytest.mark.strict
-def test_numpy(python, request, truth_env, tmp_path):
-    if request.config.getoption("--tier") != "long":
-        pytest.skip("numpy's arrays: in the long tier")
+def test_numpy(python, truth_env, tmp_path):
     folder = numpy_for(python)
     with_numpy = dict(truth_env, PYTHONPATH=truth_env["PYTHONPATH"] + ":" + (folder or ""))
     if not folder or subprocess.run([python.path, "-c", "import numpy"], env=with_numpy, stderr=subprocess.DEVNULL).returncode:
@@ -447,9 +445,7 @@ def memray_for(python):
 
 
 @pytest.fixture
-def memray(request, default_python):
-    if request.config.getoption("--tier") != "long":
-        pytest.skip("beside memray: in the long tier")
+def memray(default_python):
     return memray_for(default_python) or pytest.skip("memray does not install for CPython " + default_python.name)
 
 
@@ -457,6 +453,7 @@ BESIDE = ["blocks", "reallocs", "aligned", "mappings", "brk", "direct", "threads
           "polymorphic", "shapes", "codes", "peak"]
 
 
+@pytest.mark.long_only
 def test_beside_memray(memray, truth_env, tmp_path):
     wrongs(*[lambda name=name: check_beside_memray(name, memray, truth_env, tmp_path) for name in BESIDE])
 

@@ -465,7 +465,7 @@ def test_marks_are_the_same_with_and_without_a_listener(python):
 # --- exports ---
 
 
-@pytest.mark.once
+@pytest.mark.long_only
 def test_thinning_is_told(default_python):
     """Past a million calls the shortest go, and a line says how many."""
     pyrometer("run", "--quiet", "--trace", "--no-c-calls", "-o", "big.pyro", "--", default_python.path, "-c",

@@ -132,7 +132,7 @@ def pytest_generate_tests(metafunc):
             pythons = list(dict.fromkeys([pythons[0], [p for p in pythons if has_venv(p)][-1], pythons[-1]]))
         metafunc.parametrize("installed", pythons, ids=[p.name for p in pythons], indirect=True, scope="module")
     if "way" in metafunc.fixturenames:
-        metafunc.parametrize("way", list(WAYS) if is_long(metafunc.config) else ["editable-git"])
+        metafunc.parametrize("way", list(WAYS))
 
 
 @pytest.fixture(scope="module")
@@ -291,6 +291,7 @@ WAYS = {
 }
 
 
+@pytest.mark.long_only
 def test_other_ways(way, sources, tmp_path):
     """pip builds by itself. Editable: the package from the source tree, the binary as it was built."""
     python = make_venv(harness.default_python(), tmp_path / "venv")
