@@ -108,9 +108,7 @@ static bool start_watching(void)
         return true;
     if (!create) {
         create = (__typeof__(create))dlsym(RTLD_NEXT, "pthread_create");
-        take_gil = (int (*)(void))dlsym(RTLD_NEXT, "PyGILState_Ensure");
-        if (!take_gil) /* a static Python comes before us */
-            take_gil = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
+        take_gil = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
         drop_gil = (void (*)(int))dlsym(RTLD_DEFAULT, "PyGILState_Release");
     }
     if (!create || !take_gil || !drop_gil)

@@ -20,8 +20,8 @@ bool evalframe_install(void);
 bool profile_install(void);
 /* The threads that Python knows of and that have no such function get ours. */
 void profile_cover_threads(void);
-/* The calling thread gets it, if it has none. */
-void profile_cover_me(void);
+/* A thread has just got its state, and has not got the GIL yet. */
+void profile_meet(py_tstate *t);
 /* The program sets or removes a profile or trace function of its own: called before it does. */
 void profile_others(void);
 

@@ -1,7 +1,7 @@
 /* Passing through: programs that are started with an environment of their own, and threads.
  *
  * exec and posix_spawn put back what a cleaned environment lacks, on the stack, since they may run
- * between vfork and exec where nothing may be allocated. pthread_create and PyGILState_Ensure tell
+ * between vfork and exec where nothing may be allocated. pthread_create and pthread_setspecific tell
  * when a thread is about to run Python for the first time: below 3.12 its profile function has to be
  * set. Every wrapper calls the next definition of its name, and gives back what that does. */
 #include "agent/interpose.h"
@@ -157,13 +157,14 @@ PUBLIC int pthread_create(pthread_t *restrict thread, const pthread_attr_t *rest
     return next(thread, attr, routine, arg);
 }
 
-int PyGILState_Ensure(void);
-
-PUBLIC int PyGILState_Ensure(void)
+/* Threads that C code has made get their state in PyGILState_Ensure, which in a static Python nobody can come before. But it
+ * keeps the state for the thread here, as soon as it is made. */
+PUBLIC int pthread_setspecific(pthread_key_t key, const void *value)
 {
-    NEXT(PyGILState_Ensure);
-    int state = next ? next() : 0;
-    if (atomic_load_explicit(&started, memory_order_relaxed))
-        profile_cover_me();
-    return state;
+    NEXT(pthread_setspecific);
+    int r = next(key, value);
+    if (value && atomic_load_explicit(&started, memory_order_relaxed) &&
+        value == py.PyGILState_GetThisThreadState())
+        profile_meet(py.PyGILState_GetThisThreadState());
+    return r;
 }

@@ -2,7 +2,7 @@
  *
  * It is set per thread, so threads have to be covered as they come: those of Python's own when their
  * state has been made and their system thread is about to be (interpose.c), those of C code when
- * they take the GIL for the first time, and whatever is left now and then. A program that sets a
+ * their state has been made and they are about to take the GIL, and whatever is left now and then. A program that sets a
  * profile function of its own takes ours away; when it removes it again, ours comes back. */
 #include "agent/codes.h"
 #include "agent/deep.h"
@@ -125,9 +125,30 @@ static void cover(py_tstate *t)
     setting = was;
 }
 
+/* The first event of a thread that we could not cover while it had no GIL: now it has. */
+static int on_first(py_object *self, py_frame *frame, int what, py_object *arg)
+{
+    py_tstate *t = py.PyThreadState_Get();
+    bool was = setting;
+    setting = true;
+    pyver_set_profile(t, NULL);
+    setting = was;
+    if (!guest.on)
+        return 0;
+    cover(t);
+    py_tracefunc now = hook() ? hook() : pyver_trace(t);
+    return now ? now(self, frame, what, arg) : 0;
+}
+
+void profile_meet(py_tstate *t)
+{
+    if (guest.on && !pyver_has_profile(t))
+        pyver_set_first_profile(t, on_first);
+}
+
 static bool is_ours(void *func)
 {
-    return func == (void *)on_event || func == (void *)on_python_event;
+    return func == (void *)on_event || func == (void *)on_python_event || func == (void *)on_first;
 }
 
 static void uncover(py_tstate *t)
@@ -146,12 +167,6 @@ static void set_on(py_tstate *t, bool on)
         cover(t);
     else
         uncover(t);
-}
-
-void profile_cover_me(void)
-{
-    if (guest.on && !py.has_monitoring)
-        cover(py.PyThreadState_Get());
 }
 
 void profile_cover_threads(void)

@@ -35,6 +35,8 @@ static const struct offsets {
 
 /* Fields of a thread state that follow one another in 3.8: two functions, then their objects. */
 enum { TRACEFUNC_AFTER_FUNC = 8, PROFILEOBJ_AFTER_FUNC = 16, USE_TRACING_BEFORE_FUNC = 8 };
+/* From 3.10 on there is a pointer before them, to where that is said. */
+enum { CFRAME_BEFORE_FUNC = 8 };
 
 /* Instructions that leave a generator without ending it; the same numbers in 3.8 to 3.11. */
 enum { OP_YIELD_FROM = 72, OP_YIELD_VALUE = 86 };
@@ -238,6 +240,16 @@ void pyver_set_profile(py_tstate *t, py_tracefunc func)
     memset(at + PROFILEOBJ_AFTER_FUNC, 0, sizeof(void *));
     int on = func || tracing;
     memcpy(at - USE_TRACING_BEFORE_FUNC, &on, sizeof on);
+}
+
+void pyver_set_first_profile(py_tstate *t, py_tracefunc func)
+{
+    enum { ALL_BITS = 255 }; /* 3.11 joins it to every instruction */
+    char *at = (char *)t + py.tstate_profilefunc;
+    char *use_tracing =
+        py.minor < 10 ? at - USE_TRACING_BEFORE_FUNC : py_pointer(at - CFRAME_BEFORE_FUNC, 0);
+    memcpy(at, &func, sizeof func);
+    *(uint8_t *)use_tracing = ALL_BITS;
 }
 
 bool pyver_has_profile(py_tstate *t)

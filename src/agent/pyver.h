@@ -246,6 +246,8 @@ static inline uint32_t pyver_small_int(const py_object *number)
 
 /* Sets the C profile function of another thread; the caller holds the GIL. Below 3.12. */
 void pyver_set_profile(py_tstate *t, py_tracefunc func);
+/* The same of a state that has just been made, by the thread whose it is and without the GIL. */
+void pyver_set_first_profile(py_tstate *t, py_tracefunc func);
 bool pyver_has_profile(py_tstate *t);
 /* The same of the trace function. */
 void pyver_set_trace(py_tstate *t, py_tracefunc func);

@@ -37,11 +37,6 @@ class Python:
     def __repr__(self):
         return self.name
 
-    def is_shared(self):
-        """Is the interpreter a library of its own?"""
-        return "libpython" in subprocess.run([self.path, "-c", "print(open('/proc/self/maps').read())"], stdin=subprocess.DEVNULL,
-                                             stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
-
     def has(self, module):
         return subprocess.run([self.path, "-c", "import " + module], stdin=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL).returncode == 0

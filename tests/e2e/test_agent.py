@@ -50,20 +50,11 @@ def whole(recording):
 # --- exact ---
 
 
-def expected(python, c_calls=True):
-    if python.version >= (3, 12) or python.is_shared() or (python.version >= (3, 11) and not c_calls):
-        return EXPECTED
-    # a static Python's own PyGILState_Ensure is found before ours: threads that C code makes are covered too late
-    less = dict(EXPECTED, work=(7, 7), leaf=(1610, 1610), **{"<built-in method builtins.abs>": (1610, 1610)})
-    del less["entered"]
-    return less
-
-
 @pytest.mark.strict
 def test_every_call_is_counted(python, tmp_path):
     recording = record([python.path, workload("calls.py")], tmp_path / "x.pyro", "--calls")
     found = counts(recording)
-    assert {name: found.get(name) for name in expected(python)} == expected(python)
+    assert {name: found.get(name) for name in EXPECTED} == EXPECTED
     whole(recording)
 
 
@@ -71,8 +62,8 @@ def test_every_call_is_counted(python, tmp_path):
 def test_without_c_functions(python, tmp_path):
     recording = record([python.path, workload("calls.py")], tmp_path / "x.pyro", "--calls", "--no-c-calls")
     found = counts(recording)
-    assert {name: found.get(name) for name in expected(python, False) if "built-in" not in name} == {
-        name: n for name, n in expected(python, False).items() if "built-in" not in name}
+    assert {name: found.get(name) for name in EXPECTED if "built-in" not in name} == {
+        name: n for name, n in EXPECTED.items() if "built-in" not in name}
     assert not [name for name in found if "built-in" in name]
 
 
