@@ -135,7 +135,7 @@ static inline uint64_t memory_mix(const void *block)
 /* So many bytes pass, and none of them is to be told. Else memory_allocated() asks the dice. */
 static inline bool memory_passes(struct memory_thread *me, size_t size)
 {
-    if (likely((int64_t)size < me->until_sample)) {
+    if (likely(size < (uint64_t)me->until_sample)) {
         me->until_sample -= (int64_t)size;
         return true;
     }
@@ -147,6 +147,9 @@ static inline bool memory_may_be_chosen(const void *block)
     uint64_t place = memory_mix(block) >> (64 - MEMORY_SIEVE_BITS);
     return atomic_load_explicit(&memory_sieve[place], memory_order_relaxed) != 0;
 }
+
+/* From now on libc's allocations are sampled. */
+void memory_libc_sample(void);
 
 /* Is one of so many bytes, which have not passed, to be told? If so its address is kept. */
 bool memory_chooses(struct memory_thread *me, const void *block, size_t size);

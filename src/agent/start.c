@@ -167,8 +167,8 @@ __attribute__((constructor)) static void come_in(void)
     pthread_atfork(NULL, NULL, on_fork);
     is_embedded = !runs_python();
     listen();
-    if (guest.instruments & RING_MEMORY)
-        memory_start();
+    if (guest.instruments & RING_MEMORY && memory_start() && guest.instruments & RING_SAMPLED)
+        memory_libc_sample();
 }
 
 /* --- by the program's own wish (python/pyrometer/_memory.py), with the GIL held --- */
