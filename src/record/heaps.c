@@ -313,8 +313,6 @@ static uint64_t turn(struct heaps *h, struct heaps_process *p, const struct sess
         return 1;
     }
     if (dead && !open && taken == 0) {
-        if (p->heap.log)
-            memlog_finish_block(p->heap.log);
         heaps_snapshot(h, p, RECORD_MEMORY_LAST, now - h->origin_ns);
         p->ended = true;
     } else if (!dead) {

@@ -87,8 +87,7 @@ struct heaps_process {
     uint64_t checkpoint_ns, point_ns; /* when the last ones were taken */
     uint64_t checkpoint_time_ns;      /* what the last one is of, by the recording's clock */
     uint64_t taken_tick;              /* the newest stamp that was taken */
-    uint64_t checkpoint_bytes; /* about what the last one took in the file, and all of them */
-    uint64_t written_bytes;
+    uint64_t checkpoint_bytes;        /* about what the last one took in the file */
     uint64_t marks;
     uint64_t start_ns;
     bool gone; /* was, when the last turn ended: by the next one all of its rings have been met */
@@ -121,6 +120,7 @@ struct heaps {
     uint64_t codes_new;       /* definitions that have come */
     struct heaps_line *lines; /* HEAPS_LINES of them: lines that were looked up lately */
     uint32_t beyond_code;     /* id of what stands for HEAP_BEYOND */
+    uint64_t written_bytes;   /* about what all checkpoints have taken in the file */
 };
 
 int heaps_new(const struct session *session, uint64_t origin_ns, struct heaps **ret);
@@ -156,6 +156,11 @@ void heaps_take_record(struct heaps *h, struct heaps_process *p, struct heaps_fe
 
 /* A tick as ns after the origin of the recording. */
 uint64_t heaps_ns(const struct heaps *h, const struct session_clock *clock, uint64_t tick);
+
+/* Whether another checkpoint is to be taken, of a process that is so old, so long after the last; and whether one is for its `n`th
+ * mark. `each` is what one takes in the file, `written` what all have taken. */
+bool heaps_is_due(uint64_t age, uint64_t since, uint64_t each, uint64_t written);
+bool heaps_wants_mark(uint64_t n, uint64_t each, uint64_t written);
 
 /* Takes points and checkpoints of a process when they are due. All that was stamped up to `tick` has been taken. */
 void heaps_keep_time(struct heaps *h, struct heaps_process *p, const struct session_clock *clock,

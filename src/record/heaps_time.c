@@ -1,5 +1,5 @@
 /* A process's memory over time: points of its curves, and checkpoints. Both become rarer with the age of the process, and
- * checkpoints with their size, so that the file stays small whatever the length of the run. */
+ * checkpoints with their size and with what all of them have taken, so that the file stays small whatever the length of the run. */
 #include "record/heaps.h"
 
 #include "base/clock.h"
@@ -11,7 +11,13 @@
 enum { MAX_SNAPSHOTS = 64 }; /* that wait to be carried: then none is taken */
 #define CHECKPOINT_NS (900 * NS_PER_MS)
 #define POINT_NS      (10 * NS_PER_MS)
-#define FILE_BYTES    (12 << 20) /* all checkpoints of a process */
+#define FILE_BYTES    (12 << 20) /* all checkpoints of all processes */
+enum {
+    PART = 8, /* of the room that is left, for each doubling of the age or of the marks, about */
+    EVERY_MARK = 256, /* marks with a checkpoint each; then every other one, every fourth … */
+    LEAST_MARKS = 8,  /* for each doubling, however large they are */
+    CHECKPOINTS = 128,
+};
 
 uint64_t heaps_ns(const struct heaps *h, const struct session_clock *clock, uint64_t tick)
 {
@@ -103,6 +109,8 @@ void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, ui
         p->snapshots.len < MAX_SNAPSHOTS || last ? vec_push(&p->snapshots) : NULL;
     if (!s)
         return;
+    if (heap->log) /* should the recorder be killed, events and checkpoints end at one moment */
+        memlog_finish_block(heap->log);
     struct session_clock clock = session_clock_now(h->session);
     size_t room = 0;
     for (size_t i = 0; i < heap->sites.len; i++) {
@@ -132,28 +140,46 @@ void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, ui
     for (size_t i = 0; i < heap->sites.len; i++)
         if (heap->sites.data[i].changed)
             take_change(&heap->sites.data[i], (uint32_t)i, &s->changes[s->change_count++]);
-    enum { SITE_BYTES = 8 }; /* of one in the file, compressed, about */
+    /* of one in the file, compressed, about; the three variances of a sampled one hardly can be */
+    enum { SITE_BYTES = 8, VARIANCES_BYTES = 24 };
     p->checkpoint_time_ns = s->head.time_ns;
     p->checkpoint_ns = clock.ns;
-    p->checkpoint_bytes = s->change_count * SITE_BYTES + 64;
-    p->written_bytes += p->checkpoint_bytes;
+    p->checkpoint_bytes =
+        s->change_count * (SITE_BYTES + (heap->interval ? VARIANCES_BYTES : 0)) + 64;
+    h->written_bytes += p->checkpoint_bytes;
+}
+
+/* What may still be written; there always is some, so that a long run has its last checkpoint not too long ago. */
+static uint64_t room_for(uint64_t written)
+{
+    return max_u64(FILE_BYTES / 16, FILE_BYTES - min_u64(FILE_BYTES, written));
+}
+
+bool heaps_is_due(uint64_t age, uint64_t since, uint64_t each, uint64_t written)
+{
+    double part = (double)each * PART / (double)room_for(written);
+    double wait = (double)age * (part > 1. / CHECKPOINTS ? part : 1. / CHECKPOINTS);
+    double least = min_u64(CHECKPOINT_NS, max_u64(age / 2, 50 * NS_PER_MS));
+    return (double)since >= (wait > least ? wait : least);
+}
+
+bool heaps_wants_mark(uint64_t n, uint64_t each, uint64_t written)
+{
+    uint64_t fit = room_for(written) / PART / max_u64(each, 1);
+    uint64_t most = max_u64(LEAST_MARKS, min_u64(EVERY_MARK, fit)), every = 1;
+    while (n / every > most)
+        every *= 2;
+    return n % every == 0;
 }
 
 void heaps_keep_time(struct heaps *h, struct heaps_process *p, const struct session_clock *clock,
                      uint64_t tick)
 {
-    enum { POINTS = 1000, CHECKPOINTS = 128, PART = 8 };
+    enum { POINTS = 1000 };
     uint64_t now = clock_mono_ns(), age = now - p->start_ns;
     if (now - p->point_ns >= max_u64(POINT_NS, age / POINTS))
         add_point(h, p, now);
-    uint64_t left =
-        p->written_bytes < FILE_BYTES / 2
-            ? FILE_BYTES - p->written_bytes
-            : max_u64(FILE_BYTES / 16, FILE_BYTES - min_u64(FILE_BYTES, p->written_bytes));
-    double part = (double)p->checkpoint_bytes * PART / (double)left;
-    double wait = (double)age * (part > 1. / CHECKPOINTS ? part : 1. / CHECKPOINTS);
-    double least = min_u64(CHECKPOINT_NS, max_u64(age / 2, 50 * NS_PER_MS));
-    if ((double)(now - p->checkpoint_ns) >= (wait > least ? wait : least) &&
+    if (heaps_is_due(age, now - p->checkpoint_ns, p->checkpoint_bytes, h->written_bytes) &&
         (p->heap.live_count || p->heap.sites.len))
         heaps_snapshot(h, p, 0, heaps_ns(h, clock, tick));
 }

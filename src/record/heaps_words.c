@@ -5,10 +5,7 @@
 #include "base/err.h"
 #include "format/ringmem.h"
 
-enum {
-    MAX_DEPTH = 1 << 22, /* frames */
-    EVERY_MARK = 256,    /* marks with a checkpoint each; then every other one, every fourth … */
-};
+enum { MAX_DEPTH = 1 << 22 }; /* frames */
 
 static inline uint64_t word_at(const struct heaps_feed *f, uint64_t n)
 {
@@ -241,14 +238,6 @@ bool heaps_find_record(struct heaps *h, struct heaps_process *p, struct heaps_fe
     return false;
 }
 
-static bool is_wanted_mark(struct heaps_process *p)
-{
-    uint64_t n = ++p->marks, every = 1;
-    while (n / every > EVERY_MARK)
-        every *= 2;
-    return n % every == 0;
-}
-
 void heaps_take_record(struct heaps *h, struct heaps_process *p, struct heaps_feed *f,
                        const struct session_clock *clock)
 {
@@ -276,6 +265,7 @@ void heaps_take_record(struct heaps *h, struct heaps_process *p, struct heaps_fe
             f->last_block = address >> 3;
         } else {
             heap_map(heap, site, address, size, f->tick);
+            f->last_block = 0;
         }
         break;
     }
@@ -295,7 +285,7 @@ void heaps_take_record(struct heaps *h, struct heaps_process *p, struct heaps_fe
         heap_undo(heap, &f->undo, f->tick);
         break;
     default: /* a mark: heaps_find_record() stops at nothing else */
-        if (is_wanted_mark(p))
+        if (heaps_wants_mark(++p->marks, p->checkpoint_bytes, h->written_bytes))
             heaps_snapshot(h, p, RECORD_MEMORY_MARK, heaps_ns(h, clock, f->tick));
         f->tail += ((uint32_t)(word >> 8) & 0xffffff) - 1;
         break;
