@@ -297,7 +297,7 @@ def main():
     if os.path.isdir(LOGS):
         shutil.rmtree(LOGS)
     total = {PASSED: 0, FAILED: 0, SKIPPED: 0}
-    lines = []
+    lines, begin = [], time.monotonic()
     for name in wanted:
         print("== %s: %s" % (name, SUITES[name].__doc__.splitlines()[0]), flush=True)
         start = time.monotonic()
@@ -311,6 +311,7 @@ def main():
             name, count[PASSED], count[FAILED], count[SKIPPED], time.monotonic() - start))
         print(lines[-1], flush=True)
     print("\n" + "\n".join(lines))
+    print("all of it: %d s" % (time.monotonic() - begin))
     print("%d passed, %d failed, %d skipped" % (total[PASSED], total[FAILED], total[SKIPPED]))
     sys.exit(1 if total[FAILED] else 0)
 

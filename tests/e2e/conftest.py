@@ -54,11 +54,10 @@ def pytest_generate_tests(metafunc):
                 pythons = harness.two_pythons(pythons)
             elif metafunc.module.__name__ in READING_HALF:
                 pythons = [p for p in pythons if p in harness.two_pythons(pythons) or p is pythons[-1]]
-                if SANITIZED and metafunc.module.__name__ != "test_baddays":
-                    pythons = pythons[-1:]
             elif metafunc.module.__name__ not in EVERY_BUILD or metafunc.definition.get_closest_marker("serial"):
                 pythons = one_of_each(pythons)
-            if SANITIZED:  # of our own code sanitizers see the same on each: tests take turns among them
+            # of our own code sanitizers see the same on both: tests take turns
+            if SANITIZED and metafunc.config.getoption("--pythons") == "two":
                 pythons = pythons[zlib.crc32(metafunc.function.__name__.encode()) % len(pythons):][:1]
         metafunc.parametrize("python", pythons, ids=[p.name for p in pythons])
 
