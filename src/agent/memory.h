@@ -148,6 +148,10 @@ static inline bool memory_may_be_chosen(const void *block)
     return atomic_load_explicit(&memory_sieve[place], memory_order_relaxed) != 0;
 }
 
+/* Does the allocator bring a C++ operator new of its own (jemalloc and tcmalloc do), which need not come by malloc? We do not step in
+ * there: a library's own operators, which are its own affair, would be set aside with it. */
+bool memory_libc_has_own_new(void);
+
 /* From now on libc's allocations are sampled. */
 void memory_libc_sample(void);
 

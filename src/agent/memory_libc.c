@@ -121,14 +121,23 @@ static inline void *told(enum record_allocator allocator, void *block, size_t si
     return block;
 }
 
+/* Are both of one library? */
+static bool is_of(const void *function, const void *other)
+{
+    Dl_info a, b;
+    return function && dladdr(function, &a) && dladdr(other, &b) && a.dli_fbase == b.dli_fbase;
+}
+
+bool memory_libc_has_own_new(void)
+{
+    return is_ready() && is_of(dlsym(RTLD_DEFAULT, "_Znwm"), (void *)next.malloc);
+}
+
 /* Sampling: nearly every call has nothing to tell. It is counted beforehand, so that nothing is left to do after the next definition,
  * which is jumped to. Only over libc's own, which calls nothing by a name that leads to us again. */
 void memory_libc_sample(void)
 {
-    Dl_info allocator, libc;
-    next.by_jump = is_ready() && dladdr((void *)next.malloc, &allocator) &&
-                   dladdr((void *)gnu_get_libc_version, &libc) &&
-                   allocator.dli_fbase == libc.dli_fbase;
+    next.by_jump = is_ready() && is_of((void *)next.malloc, (void *)gnu_get_libc_version);
 }
 
 static inline bool passes(size_t size)

@@ -167,7 +167,11 @@ __attribute__((constructor)) static void come_in(void)
     pthread_atfork(NULL, NULL, on_fork);
     is_embedded = !runs_python();
     listen();
-    if (guest.instruments & RING_MEMORY && memory_start() && guest.instruments & RING_SAMPLED)
+    if (!(guest.instruments & RING_MEMORY) || !memory_start())
+        return;
+    if (memory_libc_has_own_new())
+        atomic_fetch_add(&guest.session->own_new, 1);
+    if (guest.instruments & RING_SAMPLED)
         memory_libc_sample();
 }
 

@@ -386,6 +386,7 @@ uint64_t record_source_hash(const void *text, size_t len);
     X(THREADS_REFUSED, "threads_refused", "threads for which there was no ring")                   \
     X(AGENTS_REFUSED, "agents_refused", "guests that turned back: of another version")             \
     X(AGENTS_UNHOOKED, "agents_unhooked", "guests whose hooks could not be set")                   \
+    X(OWN_NEW, "own_new", "processes whose allocator has a C++ new of its own, not watched")       \
     X(DRAIN_CPU_NS, "drain_cpu_ns", "CPU time of the thread that empties the rings")               \
     X(ELAPSED_NS, "elapsed_ns", "wall time of the command")                                        \
     X(USER_NS, "user_ns", "its user CPU time, children included")                                  \

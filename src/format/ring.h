@@ -33,7 +33,7 @@
 #define RING_MAGIC    0x31474e4952525950ull /* "PYRRING1" */
 
 enum {
-    RING_VERSION = 6,     /* of everything in this header; both sides must agree */
+    RING_VERSION = 7,     /* of everything in this header; both sides must agree */
     RING_WORDS = 1 << 17, /* 1 MiB: stays in a core's cache; a larger one costs 5 to 10 ns a word */
     RING_MAX_SLOTS = 2048, /* threads traced at a time */
     RING_HEADER_BYTES = 4096,
@@ -205,6 +205,7 @@ struct ring_session {
     _Atomic uint32_t next_slot; /* where to begin looking for a free one */
     _Atomic uint32_t no_slot;   /* threads that found none */
     _Atomic uint32_t unhooked;  /* guests that the interpreter gave no way in, or no memory */
+    _Atomic uint32_t own_new;   /* guests of an allocator with a C++ operator new of its own */
     _Atomic uint32_t left_out;  /* functions that were met and are not wanted */
     _Atomic uint32_t slot_state[RING_MAX_SLOTS]; /* enum ring_slot_state */
     /* Whose lines are wanted: "f:MODULE:QUALNAME" and "m:REGEX"; neither: everybody's. Whose calls:

@@ -14,9 +14,9 @@ enum { MAX_SNAPSHOTS = 64 }; /* that wait to be carried: then none is taken */
 #define FILE_BYTES    (12 << 20) /* all checkpoints of all processes */
 enum {
     PART = 8, /* of the room that is left, for each doubling of the age or of the marks, about */
-    EVERY_MARK = 256, /* marks with a checkpoint each; then every other one, every fourth … */
-    LEAST_MARKS = 8,  /* for each doubling, however large they are */
-    CHECKPOINTS = 128,
+    EVERY_MARK = 256,  /* marks with a checkpoint each; then every other one, every fourth … */
+    LEAST_MARKS = 8,   /* the first ones, however large they are */
+    CHECKPOINTS = 128, /* for each doubling of the age, if they are small */
 };
 
 uint64_t heaps_ns(const struct heaps *h, const struct session_clock *clock, uint64_t tick)
@@ -165,8 +165,9 @@ bool heaps_is_due(uint64_t age, uint64_t since, uint64_t each, uint64_t written)
 
 bool heaps_wants_mark(uint64_t n, uint64_t each, uint64_t written)
 {
-    uint64_t fit = room_for(written) / PART / max_u64(each, 1);
-    uint64_t most = max_u64(LEAST_MARKS, min_u64(EVERY_MARK, fit)), every = 1;
+    uint64_t most = min_u64(EVERY_MARK, room_for(written) / PART / max_u64(each, 1)), every = 1;
+    if (n <= LEAST_MARKS || !most)
+        return n <= LEAST_MARKS;
     while (n / every > most)
         every *= 2;
     return n % every == 0;

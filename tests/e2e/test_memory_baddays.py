@@ -311,6 +311,9 @@ def test_preloaded_allocator(default_python, name, mode, truth_env, tmp_path):
     for one in PLAIN_PROGRAMS:
         if one != "pymem" or mode == "objects":
             check_program(memory, program(one), mode)
+    own_new = name != "own_malloc"  # of C++, which need not come by malloc: it is told
+    assert recording.stats()["own_new"] == own_new
+    assert ("C++ new" in pyrometer("memory", "summary", recording.path, check=0).stdout) == own_new
 
 
 EARLY = """

@@ -1,4 +1,5 @@
 /* Memory rings written by hand: what the recorder makes of their words, in which order, and what of it stands in the file. */
+#include "base/clock.h"
 #include "base/err.h"
 #include "format/ringmem.h"
 #include "profile/profile.h"
@@ -789,15 +790,59 @@ static int remove_path(void **state ATTR_UNUSED)
     return unlink(path);
 }
 
+/* --- how much is written --- */
+
+/* Checkpoints of some processes that run side by side, for so long, with a mark every so often: bytes of all. */
+static uint64_t written_by(uint32_t processes, uint64_t each, uint64_t seconds,
+                           uint64_t mark_every_ms)
+{
+    enum { STEP_MS = 100 };
+    uint64_t last[16] = {0}, written = 0, marks = 0;
+    for (uint64_t ms = STEP_MS; ms <= 1000 * seconds; ms += ms < 600000 ? STEP_MS : ms / 10000) {
+        for (uint64_t most = mark_every_ms ? ms / mark_every_ms : 0; marks < most; marks++)
+            if (heaps_wants_mark(marks + 1, each, written))
+                written += each;
+        for (uint32_t p = 0; p < processes; p++)
+            if (heaps_is_due(ms * NS_PER_MS, (ms - last[p]) * NS_PER_MS, each, written)) {
+                written += each;
+                last[p] = ms;
+            }
+    }
+    return written;
+}
+
+static void test_the_file_stays_small(void **unused)
+{
+    (void)unused;
+    static const uint64_t seconds[] = {10, 3600, 30 * 86400};
+    static const uint64_t sizes[] = {20 * 8, 2000 * 8, 20000 * 8, 20000 * 32};
+    for (size_t i = 0; i < 3; i++)
+        for (size_t k = 0; k < 4; k++) {
+            assert_in_range(written_by(1, sizes[k], seconds[i], 0), sizes[k], 13 << 20);
+            assert_in_range(written_by(1, sizes[k], seconds[i], 1000), sizes[k], 15 << 20);
+            assert_in_range(written_by(8, sizes[k], seconds[i], 1000), sizes[k], 24 << 20);
+        }
+    /* and is written: a checkpoint a second at first, every mark of a short loop */
+    assert_in_range(written_by(1, 100, 60, 0) / 100, 50, 80);
+    assert_in_range(written_by(1, 100, 60, 1000) / 100, 110, 140);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stacks),      cmocka_unit_test(test_order_of_stamps),
-        cmocka_unit_test(test_unmet_ring),  cmocka_unit_test(test_writing_holds_back),
-        cmocka_unit_test(test_closed_ring), cmocka_unit_test(test_last_checkpoint),
-        cmocka_unit_test(test_exec),        cmocka_unit_test(test_nonsense_is_counted),
-        cmocka_unit_test(test_bad_heads),   cmocka_unit_test(test_checkpoints),
-        cmocka_unit_test(test_events),      cmocka_unit_test(test_equal_codes),
+        cmocka_unit_test(test_stacks),
+        cmocka_unit_test(test_order_of_stamps),
+        cmocka_unit_test(test_unmet_ring),
+        cmocka_unit_test(test_writing_holds_back),
+        cmocka_unit_test(test_closed_ring),
+        cmocka_unit_test(test_last_checkpoint),
+        cmocka_unit_test(test_exec),
+        cmocka_unit_test(test_nonsense_is_counted),
+        cmocka_unit_test(test_bad_heads),
+        cmocka_unit_test(test_checkpoints),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_equal_codes),
+        cmocka_unit_test(test_the_file_stays_small),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }
