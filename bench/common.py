@@ -134,13 +134,15 @@ class Target:
 class Bench:
     """One run of the bench: its settings, where it writes, and what it has found so far."""
 
-    def __init__(self, quick):
+    def __init__(self, quick, names=""):
         self.quick = quick
         self.cpus = sorted(os.sched_getaffinity(0))
         if len(self.cpus) < 2:
             raise Failed("the bench needs two CPUs: one for the target, one for the profiler")
         self.target_cpu, self.sampler_cpu = self.cpus[:2]
-        self.pythons = harness.find_pythons()
+        self.pythons = [p for p in harness.find_pythons() if not names or p.name in names.split(",")]
+        if not self.pythons:
+            raise Failed("no CPython is named %s: there are %s" % (names, ", ".join(p.name for p in harness.find_pythons())))
         self.python = harness.default_python()
         self.peers = []
         self.places = {}  # by the name of a CPython: what exact.py has installed for it

@@ -1,6 +1,6 @@
 """make bench: the figures that Pyrometer promises, measured, beside its peers.
 
-    bench/run.py [--only NAME]… [--quick] [--json FILE]
+    bench/run.py [--only NAME]… [--pythons NAMES] [--quick] [--json FILE]
 
 Prints tables and one PASS or FAIL line for each promise, writes build/bench.json, and leaves with status 1
 if a promise was not kept or a peer is missing without a reason. README.md tells the method.
@@ -22,6 +22,7 @@ import peers  # noqa: E402
 def arguments():
     parser = argparse.ArgumentParser(description="Measure what Pyrometer promises, beside its peers.")
     parser.add_argument("--only", action="append", choices=measures.ALL, help="only this measure; may be repeated")
+    parser.add_argument("--pythons", default="", metavar="NAMES", help="only on these CPythons, by name: 3.8,3.13-sid")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: to see that all works, not to quote")
     parser.add_argument("--json", default=os.path.join(common.BUILD, "bench.json"), help="where the figures go")
     return parser.parse_args()
@@ -74,7 +75,7 @@ def main():
     if not os.access(common.PYROMETER, os.X_OK):
         sys.exit("bench: no binary at %s: run `make` first, or set PYROMETER" % common.PYROMETER)
     try:
-        bench = common.Bench(options.quick)
+        bench = common.Bench(options.quick, options.pythons)
     except (common.Failed, OSError) as e:
         sys.exit("bench: %s" % e)
     try:
