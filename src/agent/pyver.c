@@ -1,6 +1,7 @@
 #include "agent/pyver.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,6 +143,19 @@ void pyver_mark_debug_block(char *block, size_t size)
     for (unsigned i = 0; i < WORD; i++) /* the size, its highest byte first */
         block[i] = (char)(size >> 8 * (WORD - 1 - i));
     block[WORD] = 'r'; /* of the domain for raw memory */
+}
+
+void **pyver_find_in_runtime(const void *address)
+{
+    Dl_info info;
+    ElfW(Sym) *symbol = NULL;
+    void **at = find("_PyRuntime");
+    if (!at || !dladdr1(at, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol)
+        return NULL;
+    for (void **end = at + symbol->st_size / sizeof *at; at < end; at++)
+        if (*at == address)
+            return at;
+    return NULL;
 }
 
 py_object *pyver_frame_code(py_frame *frame)

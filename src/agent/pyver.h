@@ -193,6 +193,9 @@ static inline uint32_t py_u32(const void *o, uint32_t offset)
     return *(const uint32_t *)((const char *)o + offset);
 }
 
+/* Where in the interpreter's own state this address stands; NULL: nowhere. */
+void **pyver_find_in_runtime(const void *address);
+
 /* The code object of a frame, borrowed. */
 py_object *pyver_frame_code(py_frame *frame);
 

@@ -86,6 +86,20 @@ static void install(void)
         interpose_start();
 }
 
+/* Our entry in the interpreter's list of audit hooks. */
+static struct entry {
+    struct entry *next;
+} *entry;
+
+/* As long as somebody listens, the interpreter makes a tuple of every event, and id() is one: that would be a tenth of some programs.
+ * The entry itself stays where it is: the interpreter may be just going over the list. */
+static void stop_listening(void)
+{
+    void **place = entry ? pyver_find_in_runtime(entry) : NULL;
+    if (place) /* else others are before us */
+        *place = entry->next;
+}
+
 static int on_audit(const char *event, py_object *args, void *unused)
 {
     (void)args, (void)unused;
@@ -93,8 +107,11 @@ static int on_audit(const char *event, py_object *args, void *unused)
         bool main_program = strncmp(event, "cpython.run_", 12) == 0;
         /* a program that embeds Python runs what it likes: its first code object is as near */
         bool embedded = is_embedded && strcmp(event, "exec") == 0;
-        if ((main_program || embedded) && py.Py_IsInitialized())
+        if ((main_program || embedded) && py.Py_IsInitialized()) {
             install();
+            if (!needs_slot)
+                stop_listening();
+        }
     } else if ((strcmp(event, "sys.setprofile") == 0 && needs_slot) ||
                (strcmp(event, "sys.settrace") == 0 && lines_are_wanted() && !py.has_monitoring)) {
         profile_others();
@@ -133,7 +150,7 @@ static bool runs_python(void)
     return name && strncmp(name + 1, "python", 6) == 0;
 }
 
-/* An entry in the interpreter's list of audit hooks. We are before it has read its options: with PYTHONMALLOC=debug or -X dev it
+/* Memory for the entry. We are before it has read its options: with PYTHONMALLOC=debug or -X dev it
  * gives the entry back, at its very end, to another allocator than the one it was taken from, which looks for its own marks
  * around every block (pyver.h) and ends the program if they are not there. So the entry has them. free() passes it over. */
 static void *give_entry(void *ctx, size_t size)
@@ -143,7 +160,8 @@ static void *give_entry(void *ctx, size_t size)
     if (!block)
         return NULL;
     pyver_mark_debug_block(block, size);
-    return block + PY_DEBUG_BEFORE;
+    entry = (struct entry *)(block + PY_DEBUG_BEFORE);
+    return entry;
 }
 
 static void listen(void)
