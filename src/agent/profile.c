@@ -142,7 +142,8 @@ static int on_first(py_object *self, py_frame *frame, int what, py_object *arg)
 
 void profile_meet(py_tstate *t)
 {
-    if (guest.on && !pyver_has_profile(t))
+    /* else it is an old one: a forked child keeps it anew */
+    if (guest.on && !pyver_has_profile(t) && !pyver_has_trace(t))
         pyver_set_first_profile(t, on_first);
 }
 
