@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "record/procfs.h"
+#include "record/rights.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -54,6 +55,7 @@ struct procs {
     VEC(struct known) known; /* every process there was, in the order of their numbers */
     VEC(struct proc *) list; /* those alive, as far as we know */
     uint64_t ended[RECORD_PROCESS_UNSUPPORTED + 1]; /* by kind */
+    bool refusal_told;
 };
 
 static void write_process(struct procs *p, const struct proc *c)
@@ -209,6 +211,19 @@ static int begin_sampling(struct procs *p, struct proc *c, struct remote *remote
     return 0;
 }
 
+/* What the views say of processes that could not be read; one reason is enough, and they rarely have two. */
+static void refuse(struct procs *p, struct proc *c, int code)
+{
+    char why[640];
+    read_command(p, c);
+    set_kind(p, c, code == E_VERSION ? RECORD_PROCESS_UNSUPPORTED : RECORD_PROCESS_REFUSED);
+    if (p->refusal_told)
+        return;
+    p->refusal_told = true;
+    rights_refusal((pid_t)c->record.pid, code, why, sizeof why);
+    format_writer_meta(p->shared->writer, "refused", why);
+}
+
 static void probe(struct procs *p, struct proc *c, uint64_t now_ns)
 {
     pid_t pid = (pid_t)c->record.pid;
@@ -235,12 +250,8 @@ static void probe(struct procs *p, struct proc *c, uint64_t now_ns)
         break;
     case E_PERM:
     case E_ACCESS:
-        read_command(p, c);
-        set_kind(p, c, RECORD_PROCESS_REFUSED);
-        break;
     case E_VERSION:
-        read_command(p, c);
-        set_kind(p, c, RECORD_PROCESS_UNSUPPORTED);
+        refuse(p, c, rc);
         break;
     case E_NOTPYTHON:
         read_command(p, c);

@@ -198,6 +198,17 @@ const char *view_run_untraced(const struct profile *p)
     return "no Python program was seen";
 }
 
+bool view_run_refusal(const struct profile *p, struct buf *out)
+{
+    const char *why = profile_meta_value(p, "refused");
+    if (!why && view_run_stat(p, RECORD_STAT_PROCESSES_REFUSED) > 0)
+        why = "there was no right to read a process"; /* as older recordings tell it */
+    if (!why || !view_run_is_sampled(p))
+        return false;
+    view_text_escape(out, why, strlen(why));
+    return true;
+}
+
 /* Of what was seen from outside. */
 static void look_losses(const struct profile *p, struct buf *out)
 {

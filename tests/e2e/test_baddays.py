@@ -289,7 +289,6 @@ def test_disk_full(default_python, small_disk):
     assert "finished" in done.stdout
     assert "no space left" in done.stderr, done.stderr
     assert os.path.getsize(path) > 1000
-    done = pyrometer("report", path, check=0)
     assert sum(n for _, n in Recording(path).stacks()) > 0
 
 
@@ -413,7 +412,26 @@ def test_run_of_a_protected_process(as_nobody):
     text = NOT_DUMPABLE + "import time\ntime.sleep(0.6)\nprint('ran')\nraise SystemExit(3)"
     done = as_nobody("run", "-o", "x.pyro", "--", open_python(), "-c", text)
     assert done.returncode == 3 and done.stdout == "ran\n", (done.stdout, done.stderr)
+    assert re.search(r"no right to read process \d+: .*dumpable.*sudo", done.stderr), done.stderr
+    assert "too short" not in done.stderr
     assert "whole" in Recording(os.path.join(as_nobody.folder, "x.pyro")).verify().stdout
+
+
+@pytest.mark.strict
+def test_run_of_a_program_that_may_not_be_read(as_nobody):
+    """It may be executed, but its file is not readable, and so the kernel hides its memory, from the first moment on."""
+    binary = os.path.join(as_nobody.folder, "python3")
+    shutil.copy(os.path.realpath(open_python()), binary)
+    os.chmod(binary, 0o711)
+    done = as_nobody("run", "-o", "x.pyro", "--", binary, "-c", "import time\ntime.sleep(0.3)\nprint('ran')")
+    assert done.returncode == 0 and done.stdout == "ran\n", done.stderr
+    path = os.path.join(as_nobody.folder, "x.pyro")
+    report = pyrometer("report", path, check=0).stdout
+    for text in (done.stderr, report):
+        assert re.search(r"no right to read process \d+: .*dumpable.*sudo", text), text
+        assert "too short" not in text, text
+    stats = Recording(path).stats()
+    assert (stats["processes_refused"], stats["processes_python"], stats["samples"]) == (1, 0, 0), stats
 
 
 def test_root_without_the_capability(is_root, target):
