@@ -327,7 +327,6 @@ static void finish(struct recorder *r)
     int rc = format_writer_finish(r->writer);
     if (rc < 0 && !r->result.write_error)
         r->result.write_error = rc;
-    r->stats.value[RECORD_STAT_WRITE_ERROR] = r->result.write_error != 0;
     r->result.stats = r->stats;
 }
 

@@ -153,8 +153,7 @@ void view_run_losses_json(struct json *j, const struct profile *p, uint32_t dama
     stat_u64(j, p, "agents_unhooked", RECORD_STAT_AGENTS_UNHOOKED);
     stat_real(j, p, "event_wait_seconds", RECORD_STAT_EVENT_WAIT_NS, (double)NS_PER_SEC);
     stat_real(j, p, "event_paused_seconds", RECORD_STAT_EVENT_PAUSED_NS, (double)NS_PER_SEC);
-    json_key(j, "write_error");
-    json_bool(j, view_run_stat(p, RECORD_STAT_WRITE_ERROR) > 0);
+    json_kv_bool(j, "write_error", !s->finished);
     json_object_end(j);
 }
 
@@ -250,6 +249,6 @@ void view_run_losses(const struct profile *p, uint32_t damaged, struct buf *out)
     event_losses(p, out);
     say(out, (double)s->damaged_chunks + damaged, "chunk damaged", "chunks damaged");
     say(out, (double)s->missing_chunks, "chunk missing", "chunks missing");
-    if (view_run_stat(p, RECORD_STAT_WRITE_ERROR) > 0)
-        buf_printf(out, "%sthe end, which could not be written", out->len ? ", " : "");
+    if (!s->finished)
+        buf_printf(out, "%sthe end, which was not written", out->len ? ", " : "");
 }

@@ -290,6 +290,10 @@ def test_disk_full(default_python, small_disk):
     assert "no space left" in done.stderr, done.stderr
     assert os.path.getsize(path) > 1000
     assert sum(n for _, n in Recording(path).stacks()) > 0
+    # every view says that there is no end
+    assert "the end, which was not written" in pyrometer("report", path, check=0).stdout
+    report = Recording(path).report()
+    assert report["losses"]["write_error"] is True and report["run"]["finished"] is False
 
 
 def test_disk_full_from_the_start(default_python, tmp_path):
