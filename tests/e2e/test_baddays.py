@@ -3,14 +3,12 @@
 After each: a clear message, the right exit status, nothing lost that was written, no crash, no hang, and
 a target that runs on as if nothing had been.
 """
-import ctypes
 import glob
 import os
 import random
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import tempfile
 import time
@@ -19,8 +17,8 @@ import uuid
 import pytest
 
 import harness
-from harness import (PYROMETER, Recording, Target, one_line_error, process_state, pyrometer, record, spin_text, task_states,
-                     wait_until, workload)
+from harness import (PYROMETER, Recording, Target, forbid_process_vm_readv, one_line_error, process_state, pyrometer, record, spin_text,
+                     task_states, wait_until, workload)
 
 
 def free_pid():
@@ -452,24 +450,6 @@ def test_root_without_the_capability(is_root, target):
                           timeout=harness.HANG)
     line = one_line_error(done, 1)
     assert "CAP_SYS_PTRACE" in line, line
-
-
-def forbid_process_vm_readv():
-    """A seccomp filter as containers have it: EPERM for the one system call."""
-    if os.uname().machine != "x86_64":
-        raise OSError("the filter is for x86-64")
-    number = 310
-    program = b"".join(struct.pack("<HBBI", *op) for op in [
-        (0x20, 0, 0, 0),              # load the number
-        (0x15, 0, 1, number),         # is it process_vm_readv?
-        (0x06, 0, 0, 0x00050001),     # then EPERM
-        (0x06, 0, 0, 0x7FFF0000),     # else go on
-    ])
-    buffer = ctypes.create_string_buffer(program, len(program))
-    header = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", 4, ctypes.addressof(buffer)), 16)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(header)), 0, 0):
-        raise OSError(ctypes.get_errno(), "seccomp")
 
 
 def test_container_forbids(default_python, target):
