@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/progress.h"
 #include "record/drain.h"
 #include "record/facts.h"
 #include "record/launch.h"
@@ -157,6 +158,7 @@ static void flush(struct recorder *r, uint64_t now)
     if (rc < 0 && !r->result.write_error)
         r->result.write_error = rc;
     r->flush_ns = now;
+    progress_reach(r->stats.value[RECORD_STAT_SAMPLES]);
 }
 
 /* After every look, with samples or without. */
@@ -428,6 +430,8 @@ int record_attach(const struct record_options *options, struct record_result *re
     }
     get_ready(&r);
     rc = procs_add_open(r.procs, remote, clock_mono_ns());
+    if (rc == 0 && options->started)
+        options->started();
     if (rc == 0)
         record_loop(&r);
     finish(&r);

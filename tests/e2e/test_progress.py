@@ -178,6 +178,25 @@ def test_nothing_within_a_second(folder):
     assert sent and ERASE not in sent
 
 
+def test_after_a_second(target, tmp_path):
+    """The default, with something that takes longer: the first line that is shown tells of a second, and there is one."""
+    one = target([default_python().path, workload("chains.py"), "10", "20000", "60"])
+    status, sent, _ = in_terminal(["attach", "--for", "1.6", "-o", tmp_path / "x.pyro", one.pid], PYROMETER_PROGRESS_AFTER_MS=None)
+    assert status == 0 and lines_of(sent), sent
+    assert re.fullmatch(r"pyrometer: taking samples: \d+, [1-9]\d* s", lines_of(sent)[0]), sent
+
+
+def test_attach(target, tmp_path):
+    """The program has another terminal, so there is a line while it is recorded; with --quiet there is none."""
+    one = target([default_python().path, workload("chains.py"), "10", "20000", "60"])
+    args = ["attach", "--for", "0.5", "-o", tmp_path / "x.pyro", "--force", one.pid]
+    status, sent, _ = in_terminal(args)
+    samples = [int(n) for n in re.findall(r"pyrometer: taking samples: (\d+), \d+ s", "\n".join(lines_of(sent)))]
+    assert status == 0 and samples == sorted(samples) and len(set(samples)) > 2, sent
+    assert b"recorded in" in left_over(sent)
+    assert in_terminal(["attach", "--quiet", *args[1:]])[:2] == (0, b"")
+
+
 def test_selftest(tmp_path):
     """The lines of the results go above it."""
     (tmp_path / "python3").symlink_to(default_python().path)
