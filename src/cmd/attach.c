@@ -1,6 +1,8 @@
 /* pyrometer attach: record a program that already runs. */
 #include "base/err.h"
+#include "base/progress.h"
 #include "cmd/cmd.h"
+#include "cmd/progress.h"
 #include "cmd/recording.h"
 #include "cmd/refusal.h"
 #include "remote/remote.h"
@@ -26,6 +28,13 @@ static int wait_for_guest(struct cmd_recording *r, pid_t pid, uint64_t fd)
         return cmd_recording_refused(r, rc);
     cmd_recording_end(r, &result);
     return CMD_OK;
+}
+
+/* The program is at another terminal, or does not mind: this one is ours. */
+static void show_samples(void)
+{
+    progress_begin("taking samples", 0);
+    cmd_progress_begin();
 }
 
 int cmd_attach(int argc, char **argv)
@@ -71,6 +80,7 @@ int cmd_attach(int argc, char **argv)
     status = cmd_recording_begin(&r, &o);
     if (status == 0) {
         o.pid = pid;
+        o.started = r.quiet ? NULL : show_samples;
         struct record_result result;
         int rc = record_attach(&o, &result);
         if (rc < 0 && cmd_is_refusal(rc))

@@ -46,7 +46,9 @@ int cmd_load_path(const char *path, struct profile **ret)
         cmd_warn("'%s' is torn: read up to its last whole chunk, %" PRIu64 " of %" PRIu64 " bytes",
                  path, s->good_bytes, s->file_bytes);
     else if (!s->finished)
-        cmd_warn("'%s' was not finished: the recorder still writes it, or was killed", path);
+        cmd_warn("'%s' was not finished, its end is missing: the disk was full, the recorder was "
+                 "killed, or it still writes",
+                 path);
     return 0;
 }
 

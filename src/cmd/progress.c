@@ -234,12 +234,18 @@ void cmd_progress_never(void)
 
 void cmd_progress_say(const char *text, size_t len)
 {
+    cmd_progress_print(stderr, text, len);
+}
+
+void cmd_progress_print(FILE *to, const char *text, size_t len)
+{
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
     take_pen(PEN_FOREVER);
     erase();
-    fwrite(text, 1, len, stderr);
+    fwrite(text, 1, len, to);
+    fflush(to);
     give_pen();
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }

@@ -4,7 +4,7 @@
  * few times a second (base/progress.h says what goes on), and is gone before anything else is printed and
  * when the command ends, in whatever way. Where it is no terminal, nothing of this happens.
  *
- * Commands call these from their first thread; cmd_progress_say() is for any. */
+ * Commands call these from their first thread; cmd_progress_say() and cmd_progress_print() are for any. */
 #ifndef PYROMETER_CMD_PROGRESS_H
 #define PYROMETER_CMD_PROGRESS_H
 
@@ -14,7 +14,8 @@
 /* Work begins that may take long. Again and again does no harm: the second counts from the first. */
 void cmd_progress_begin(void);
 
-/* It is over: the line is gone, and so is the thread that wrote it. No program may be started before. */
+/* It is over: the line is gone, and so is the thread that wrote it. No program that writes to the terminal may be started
+ * before. */
 void cmd_progress_end(void);
 
 /* The user wants none, or the terminal is taken: from now on nothing begins. */
@@ -34,5 +35,8 @@ int cmd_stdout_finish(FILE *out);
 
 /* Writes to standard error, with the line out of the way meanwhile. */
 void cmd_progress_say(const char *text, size_t len);
+
+/* The same for any stream: for a command that prints, and goes on with what it shows the line for. */
+void cmd_progress_print(FILE *to, const char *text, size_t len);
 
 #endif

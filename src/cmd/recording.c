@@ -175,6 +175,7 @@ static void tell_path(const struct cmd_recording *r)
 /* Rings may be full still, and disks slow. The terminal is ours again. */
 static void show_finishing(void)
 {
+    cmd_progress_end(); /* of the samples, if it showed them: its seconds are others */
     cmd_progress_begin();
     progress_begin("finishing the recording", 0);
 }

@@ -26,7 +26,7 @@ bool cmd_is_refusal(int code)
 
 int cmd_process_refused(pid_t pid, int code)
 {
-    char reason[512];
+    char refusal[640];
     switch (code) {
     case E_NOPROC:
         return cmd_fail(CMD_FAILED, "there is no process %d", (int)pid);
@@ -38,13 +38,9 @@ int cmd_process_refused(pid_t pid, int code)
                         "try again",
                         (int)pid);
     case E_PERM:
-        rights_explain(pid, reason, sizeof reason);
-        return cmd_fail(CMD_FAILED, "no right to read process %d: %s", (int)pid, reason);
     case E_VERSION:
-        return cmd_fail(
-            CMD_FAILED,
-            "process %d runs a CPython that is not supported: 3.8 to 3.15 with a GIL are",
-            (int)pid);
+        rights_refusal(pid, code, refusal, sizeof refusal);
+        return cmd_fail(CMD_FAILED, "%s", refusal);
     default:
         return cmd_fail(CMD_FAILED, "cannot read process %d: %s", (int)pid, err_text(code));
     }

@@ -7,21 +7,28 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/progress.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "cmd/progress.h"
 #include "profile/profile.h"
+#include "record/rights.h"
 #include "view/emit.h"
 #include "view/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <grp.h>
 #include <math.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdnoreturn.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 /* Three functions that hold the clock for 70, 20 and 10 % of the time, in short turns. On a busy
@@ -56,8 +63,10 @@ static void verdict(struct selftest *s, bool good, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     const char *on = !s->colour ? "" : good ? "\x1b[32m" : "\x1b[31m";
-    printf("%s%s%s  %s\n", on, good ? "ok  " : "FAIL", s->colour ? "\x1b[0m" : "", text);
-    fflush(stdout);
+    char line[sizeof text + 64];
+    int n = snprintf(line, sizeof line, "%s%s%s  %s\n", on, good ? "ok  " : "FAIL",
+                     s->colour ? "\x1b[0m" : "", text);
+    cmd_progress_print(stdout, line, (size_t)n);
     s->red += !good;
 }
 
@@ -135,20 +144,44 @@ static void release_interpreters(struct interpreters *list)
 
 extern char **environ;
 
+/* What it had to complain of, when it has ended: it must not mix with the line of progress. */
+static void pass_on(int fd)
+{
+    struct buf text;
+    char path[32];
+    buf_init(&text, 1 << 20);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (fd >= 0 && io_read_file(path, &text) == 0 && text.len)
+        cmd_progress_say((const char *)text.data, text.len);
+    buf_release(&text);
+}
+
 /* Runs ourselves: `pyrometer run --quiet -o file python -c program`. The exit status, or -1; the
  * times that the program says are true go to `held`. */
 static int record_truth(const char *python, const char *file, double held[FUNCTIONS])
 {
-    char *argv[] = {"pyrometer",  "run", "--quiet",      "--force", "-o",
-                    (char *)file, "--",  (char *)python, "-c",      (char *)truth_program,
+    char *argv[] = {"pyrometer",
+                    "run",
+                    "--quiet",
+                    "--no-history",
+                    "--force",
+                    "-o",
+                    (char *)file,
+                    "--",
+                    (char *)python,
+                    "-c",
+                    (char *)truth_program,
                     NULL};
     int fds[2], status = -1;
     pid_t pid;
+    _cleanup_close_ int complaints = memfd_create("pyrometer-selftest", MFD_CLOEXEC);
     if (pipe2(fds, O_CLOEXEC) < 0)
         return -1;
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+    if (complaints >= 0)
+        posix_spawn_file_actions_adddup2(&actions, complaints, STDERR_FILENO);
     int error = posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(fds[1]);
@@ -162,6 +195,7 @@ static int record_truth(const char *python, const char *file, double held[FUNCTI
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return -1;
+    pass_on(complaints);
     if (!WIFEXITED(status))
         return 128 + WTERMSIG(status);
     return WEXITSTATUS(status) == 0 && told != FUNCTIONS ? -1 : WEXITSTATUS(status);
@@ -252,20 +286,94 @@ static void check_interpreter(struct selftest *s, const char *python, const char
 
 /* ---- rights ---- */
 
+enum { NOBODY = 65534 };
+static const uint64_t mark = 0x70797265746f6e21; /* in the same place in a process that we fork */
+
+/* Waits until the pipe closes. A child of ours, or of nobody; with another user's rights, if told so. */
+static noreturn void be_read(int until, int say, bool other_user)
+{
+    pid_t pid = getpid();
+    char byte;
+    if (other_user && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+                       setresuid(NOBODY, NOBODY, NOBODY) < 0))
+        pid = 0;
+    if (write(say, &pid, sizeof pid) == (ssize_t)sizeof pid && pid)
+        while (read(until, &byte, 1) < 0 && errno == EINTR)
+            ;
+    _exit(0);
+}
+
+enum stranger { CHILD, NOBODYS_CHILD, OTHER_USERS };
+
+/* The two things that the sampler reads: where memory is, and what is in it. */
+static int read_mark(pid_t pid)
+{
+    char path[64];
+    uint64_t found = 0;
+    struct iovec to = {&found, sizeof found}, from = {(void *)(uintptr_t)&mark, sizeof mark};
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    _cleanup_close_ int maps = open(path, O_RDONLY | O_CLOEXEC);
+    if (maps < 0 || process_vm_readv(pid, &to, 1, &from, 1, 0) < 0)
+        return errno == ENOENT || errno == ESRCH ? E_NOPROC : E_PERM;
+    return found == mark ? 0 : E_BADMEM;
+}
+
+/* Reads a process that is forked for it, as the sampler would. 0, or a negative code, E_PERM with a line in `why`;
+ * E_NOPROC: there could be no such process. */
+static int try_to_read(enum stranger who, enum rights_rule *ret_rule, char *why, size_t size)
+{
+    int until[2], say[2];
+    if (pipe2(until, O_CLOEXEC) < 0)
+        return E_NOPROC;
+    if (pipe2(say, O_CLOEXEC) < 0) {
+        close(until[0]);
+        close(until[1]);
+        return E_NOPROC;
+    }
+    pid_t first = fork(), pid = 0;
+    if (first == 0) {
+        close(until[1]);
+        if (who == CHILD || fork() == 0)
+            be_read(until[0], say[1], who == OTHER_USERS);
+        _exit(0);
+    }
+    close(until[0]);
+    close(say[1]);
+    if (first > 0 && who != CHILD) /* its parent has to be gone, or it descends from us */
+        waitpid(first, NULL, 0);
+    bool there = read(say[0], &pid, sizeof pid) == (ssize_t)sizeof pid && pid > 0;
+    close(say[0]);
+    int rc = there ? read_mark(pid) : E_NOPROC;
+    struct rights_facts facts;
+    if (rc == E_PERM && rights_gather(pid, &facts) == 0) {
+        *ret_rule = rights_decide(&facts);
+        rights_describe(&facts, *ret_rule, why, size);
+    }
+    close(until[1]);
+    if (first > 0 && who == CHILD)
+        waitpid(first, NULL, 0);
+    return rc;
+}
+
+/* Not what ought to be allowed, but what is. */
 static void check_rights(struct selftest *s)
 {
-    char text[64];
-    int scope =
-        io_read_text("/proc/sys/kernel/yama/ptrace_scope", text, sizeof text) > 0 ? atoi(text) : 0;
-    if (geteuid() == 0)
-        verdict(s, true, "rights: root, any process of this machine can be read");
-    else if (scope == 0)
-        verdict(s, true, "rights: your own processes can be attached to");
+    bool root = geteuid() == 0;
+    char why[512] = "the kernel does not say why";
+    enum rights_rule rule = RIGHTS_UNKNOWN, unasked;
+    int rc = root ? try_to_read(OTHER_USERS, &rule, why, sizeof why) : E_NOPROC;
+    const char *whose = "of other users";
+    if (rc == E_NOPROC) { /* a root that cannot be anybody else has no others to read */
+        whose = "of yours that run already";
+        rc = try_to_read(NOBODYS_CHILD, &rule, why, sizeof why);
+    }
+    char ignored[512];
+    if (rc == 0)
+        verdict(s, true, "rights: processes %s can be read", whose);
+    else if (rule == RIGHTS_YAMA && try_to_read(CHILD, &unasked, ignored, sizeof ignored) == 0)
+        verdict(s, true, "rights: `run` works; for `attach` and `dump` %s", why);
     else
-        verdict(s, scope == 1,
-                "rights: Yama's ptrace_scope is %d: `run` works, `attach` and `dump` need sudo or "
-                "sysctl kernel.yama.ptrace_scope=0",
-                scope);
+        verdict(s, false, "rights: no right to read processes %s: %s", whose, why);
 }
 
 int cmd_selftest(int argc, char **argv)
@@ -286,11 +394,18 @@ int cmd_selftest(int argc, char **argv)
     struct selftest s = {.colour = view_style_of(stdout).colour};
     struct interpreters list = {0};
     check_rights(&s);
+    if (!isatty(STDOUT_FILENO))
+        cmd_progress_make_way(STDOUT_FILENO);
+    cmd_progress_begin();
     find_interpreters(&list);
     verdict(&s, list.paths.len > 0, "%zu interpreter%s found", list.paths.len,
             list.paths.len == 1 ? "" : "s");
-    for (size_t i = 0; i < list.paths.len; i++)
+    for (size_t i = 0; i < list.paths.len; i++) {
+        progress_begin("recording a program of known truth with each", list.paths.len);
+        progress_reach(i);
         check_interpreter(&s, list.paths.data[i], file);
+    }
+    cmd_progress_end();
     release_interpreters(&list);
     unlink(file);
     if (s.red)

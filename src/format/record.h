@@ -392,8 +392,7 @@ uint64_t record_source_hash(const void *text, size_t len);
     X(USER_NS, "user_ns", "its user CPU time, children included")                                  \
     X(SYSTEM_NS, "system_ns", "its system CPU time, children included")                            \
     X(PEAK_RSS_BYTES, "peak_rss_bytes", "largest resident set of one of its processes")            \
-    X(EXIT_STATUS, "exit_status", "as a shell would see it")                                       \
-    X(WRITE_ERROR, "write_error", "1 if the file could not be written to the end")
+    X(EXIT_STATUS, "exit_status", "as a shell would see it")
 
 enum record_stat {
 #define X(id, name, text) RECORD_STAT_##id,

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/io.h"
 #include "format/ring.h"
+#include "record/procfs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,14 +23,7 @@ static void put_command(struct format_writer *w, const struct record_options *o)
             buf_puts(&b, *a);
         }
     } else {
-        char path[64];
-        snprintf(path, sizeof path, "/proc/%d/cmdline", (int)o->pid);
-        io_read_file(path, &b);
-        while (b.len && b.data[b.len - 1] == 0)
-            b.len--;
-        for (size_t i = 0; i < b.len; i++)
-            if (b.data[i] == 0)
-                b.data[i] = ' ';
+        procfs_command(o->pid, &b);
     }
     format_writer_meta(w, "command", buf_cstr(&b));
     buf_release(&b);

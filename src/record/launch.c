@@ -1,35 +1,43 @@
 #include "record/launch.h"
 
 #include "base/attr.h"
+#include "base/clock.h"
 #include "base/err.h"
+#include "record/witness.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static const int forwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
                                 SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
 
+/* Who sends a signal to us may send it to the group in the next moment (timeout(1) does): so long it is waited for. */
+#define GROUP_NS (2 * NS_PER_MS)
+
 /* Handlers have nowhere else to put what they saw: the signals of this process, one bit each. */
 static struct {
     _Atomic uint64_t pending;
+    _Atomic uint64_t terminal; /* those that the terminal driver sent, to the whole group */
     _Atomic bool child_event, stop_request;
     struct sigaction old[NSIG];
     bool changed[NSIG];
+    bool has_witness;
+    int witness;    /* to be asked about the rest */
+    uint64_t early; /* it has told of these before they came to us */
 } seen;
 
 static void on_forwarded(int sig, siginfo_t *info, void *context)
 {
     (void)context;
-    /* from the terminal driver: the whole process group got it, the child included */
-    if (info->si_code == SI_KERNEL)
-        return;
-    atomic_fetch_or(&seen.pending, 1ull << sig);
+    atomic_fetch_or(info->si_code == SI_KERNEL ? &seen.terminal : &seen.pending, 1ull << sig);
 }
 
 static void on_child(int sig)
@@ -67,6 +75,11 @@ int launch_watch_signals(bool forward)
         for (size_t i = 0; rc == 0 && i < ARRAY_LEN(stops); i++)
             rc = install(stops[i], &stop);
         return rc;
+    }
+    if (!seen.has_witness) {
+        prctl(PR_SET_CHILD_SUBREAPER, 0); /* set by a run before this one, if there was one */
+        seen.witness = witness_start();
+        seen.has_witness = seen.witness >= 0; /* else a signal to the group may arrive twice */
     }
     struct sigaction pass = {.sa_sigaction = on_forwarded, .sa_flags = SA_SIGINFO};
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(forwarded); i++) {
@@ -138,13 +151,45 @@ int launch_start(char *const *argv, const struct session *session, struct meter 
     return 0;
 }
 
+/* A little sleep that lets signals in, whatever the caller keeps out. */
+static void wait_for_group(void)
+{
+    struct timespec left = {0, GROUP_NS};
+    sigset_t none, old;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, &old);
+    while (nanosleep(&left, &left) < 0 && errno == EINTR)
+        ;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* Those that the whole group got since the last call. */
+static uint64_t ask_witness(void)
+{
+    uint64_t signals = 0;
+    if (seen.has_witness && witness_ask(seen.witness, &signals) < 0) {
+        close(seen.witness);
+        seen.has_witness = false;
+    }
+    return signals;
+}
+
 void launch_forward_signals(pid_t child)
 {
-    if (!atomic_load_explicit(&seen.pending, memory_order_relaxed))
+    uint64_t pending = atomic_load_explicit(&seen.pending, memory_order_relaxed);
+    if (!pending && !atomic_load_explicit(&seen.terminal, memory_order_relaxed))
         return;
-    uint64_t pending = atomic_exchange(&seen.pending, 0);
+    if (pending)
+        wait_for_group();
+    pending = atomic_exchange(&seen.pending, 0);
+    uint64_t terminal = atomic_exchange(&seen.terminal, 0);
+    /* asked also where only the terminal has sent some, or it would tell of them at the next occasion */
+    uint64_t group = seen.early | ask_witness();
+    seen.early = group & ~(pending | terminal);
+    if (getpgid(child) != getpgrp())
+        group = 0; /* it has left the group */
     for (int sig = 1; sig < 64; sig++)
-        if (pending >> sig & 1)
+        if ((pending & ~group) >> sig & 1)
             kill(child, sig);
 }
 

@@ -1,8 +1,8 @@
 /* Starting the command and passing signals on. Inside src/record.
  *
  * The command runs in our process group and on our terminal, so what the terminal sends (Ctrl-C,
- * Ctrl-\, a hang-up) reaches it directly and must not be sent twice; what another process sends to us
- * alone is passed on. */
+ * Ctrl-\, a hang-up), or anybody else to the whole group, reaches it directly and must not be sent
+ * twice; what another process sends to us alone is passed on (witness.h tells them apart). */
 #ifndef PYROMETER_RECORD_LAUNCH_H
 #define PYROMETER_RECORD_LAUNCH_H
 
@@ -16,7 +16,8 @@
  * wanted it, not our end. To be called before the first file is made. */
 int launch_survive_limits(void);
 
-/* Installs the handlers. `forward`: for a child of ours; else SIGINT, SIGTERM, SIGHUP ask us to stop. */
+/* Installs the handlers. `forward`: for a child of ours; else SIGINT, SIGTERM, SIGHUP ask us to stop. Before this
+ * process becomes a subreaper. */
 int launch_watch_signals(bool forward);
 
 /* Forks and executes argv with the signals as we found them and PYROMETER_ACTIVE=<our pid> in its

@@ -3,15 +3,14 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/io.h"
 #include "base/vec.h"
+#include "record/procfs.h"
+#include "record/rights.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
     MAX_COMMAND_BYTES = 64 << 10,
@@ -25,17 +24,12 @@ enum {
 #define FORK_TO_EXEC_NS (50 * NS_PER_MS) /* a fork may stay its parent's image for so long */
 #define BIRTHS_NS       (NS_PER_MS / 4)  /* births are looked for no more often than this */
 
-/* Which program a process runs: tells exec. */
-struct image {
-    dev_t dev;
-    ino_t ino;
-};
-
 struct proc {
     struct record_process record;
     struct target *target; /* while it is being sampled */
-    struct image image;
-    bool named; /* its command line has been read */
+    struct procfs_image image;
+    bool attached; /* the recording ends with it */
+    bool named;    /* its command line has been read */
     bool gone;
     bool was_python;     /* and not only between a fork and an exec */
     uint64_t sampled_ns; /* since when */
@@ -61,6 +55,7 @@ struct procs {
     VEC(struct known) known; /* every process there was, in the order of their numbers */
     VEC(struct proc *) list; /* those alive, as far as we know */
     uint64_t ended[RECORD_PROCESS_UNSUPPORTED + 1]; /* by kind */
+    bool refusal_told;
 };
 
 static void write_process(struct procs *p, const struct proc *c)
@@ -76,65 +71,15 @@ static struct proc *find(const struct procs *p, pid_t pid)
     return NULL;
 }
 
-/* ---- /proc ---- */
-
-/* "Tgid:\t123" → 123; 0 if the field is not there */
-static uint64_t status_field(const char *text, const char *name)
-{
-    const char *p = strstr(text, name);
-    return p ? strtoull(p + strlen(name), NULL, 10) : 0;
-}
-
-enum number_kind { NUMBER_GONE, NUMBER_THREAD, NUMBER_PROCESS };
-
-/* Whose number is it? The parent is given for a process only. */
-static enum number_kind examine(uint64_t pid, pid_t *ret_parent)
-{
-    char path[64], text[2048];
-    snprintf(path, sizeof path, "/proc/%llu/status", (unsigned long long)pid);
-    if (io_read_text(path, text, sizeof text) <= 0)
-        return NUMBER_GONE;
-    if (status_field(text, "\nTgid:") != pid)
-        return NUMBER_THREAD;
-    *ret_parent = (pid_t)status_field(text, "\nPPid:");
-    return NUMBER_PROCESS;
-}
-
-static struct image image_of(pid_t pid)
-{
-    char path[64];
-    struct stat st;
-    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
-    return stat(path, &st) == 0 ? (struct image){st.st_dev, st.st_ino} : (struct image){0};
-}
-
 static void read_command(struct procs *p, struct proc *c)
 {
-    char path[64];
     struct buf b;
     buf_init(&b, MAX_COMMAND_BYTES);
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)c->record.pid);
-    io_read_file(path, &b); /* cut at the maximum is good enough */
-    while (b.len && b.data[b.len - 1] == 0)
-        b.len--;
-    for (size_t i = 0; i < b.len; i++)
-        if (b.data[i] == 0)
-            b.data[i] = ' ';
+    procfs_command((pid_t)c->record.pid, &b);
     if (b.len)
         c->record.command = format_writer_string(p->shared->writer, (char *)b.data, b.len);
     c->named = b.len > 0;
     buf_release(&b);
-}
-
-static uint64_t youngest_pid(const struct procs *p)
-{
-    char text[128];
-    ssize_t n = p->loadavg_fd < 0 ? -1 : pread(p->loadavg_fd, text, sizeof text - 1, 0);
-    if (n <= 0)
-        return 0;
-    text[n] = 0;
-    const char *last = strrchr(text, ' ');
-    return last ? strtoull(last + 1, NULL, 10) : 0;
 }
 
 /* Best effort: without memory a guest's process gets a second number. */
@@ -182,10 +127,10 @@ static void consider(struct procs *p, uint64_t pid, uint64_t now_ns)
     pid_t parent;
     if (pid == (uint64_t)getpid() || find(p, (pid_t)pid))
         return;
-    enum number_kind kind = examine(pid, &parent);
-    if (kind == NUMBER_GONE)
+    enum procfs_number kind = procfs_examine(pid, &parent);
+    if (kind == PROCFS_GONE)
         p->shared->stats->value[RECORD_STAT_NUMBERS_VANISHED]++;
-    if (kind == NUMBER_PROCESS && is_ours(p, parent))
+    if (kind == PROCFS_PROCESS && is_ours(p, parent))
         add(p, (pid_t)pid, parent, now_ns, NULL);
 }
 
@@ -204,7 +149,10 @@ static void scan_all(struct procs *p, uint64_t now_ns)
 
 static void notice_births(struct procs *p, uint64_t now_ns)
 {
-    uint64_t youngest = youngest_pid(p);
+    if (now_ns - p->births_ns < BIRTHS_NS)
+        return;
+    p->births_ns = now_ns;
+    uint64_t youngest = procfs_youngest(p->loadavg_fd);
     uint64_t before = p->last_pid;
     p->last_pid = youngest;
     if (!youngest || !before || youngest < before || youngest - before > MAX_NEW_PIDS ||
@@ -263,11 +211,24 @@ static int begin_sampling(struct procs *p, struct proc *c, struct remote *remote
     return 0;
 }
 
+/* What the views say of processes that could not be read; one reason is enough, and they rarely have two. */
+static void refuse(struct procs *p, struct proc *c, int code)
+{
+    char why[640];
+    read_command(p, c);
+    set_kind(p, c, code == E_VERSION ? RECORD_PROCESS_UNSUPPORTED : RECORD_PROCESS_REFUSED);
+    if (p->refusal_told)
+        return;
+    p->refusal_told = true;
+    rights_refusal((pid_t)c->record.pid, code, why, sizeof why);
+    format_writer_meta(p->shared->writer, "refused", why);
+}
+
 static void probe(struct procs *p, struct proc *c, uint64_t now_ns)
 {
     pid_t pid = (pid_t)c->record.pid;
-    struct image image = image_of(pid);
-    bool same = image.ino == c->image.ino && image.dev == c->image.dev;
+    struct procfs_image image = procfs_image(pid);
+    bool same = procfs_same_image(image, c->image);
     c->probe_ns = now_ns + LATER_NS;
     if (same && c->record.kind != RECORD_PROCESS_UNKNOWN && now_ns < c->full_probe_ns)
         return;
@@ -289,12 +250,8 @@ static void probe(struct procs *p, struct proc *c, uint64_t now_ns)
         break;
     case E_PERM:
     case E_ACCESS:
-        read_command(p, c);
-        set_kind(p, c, RECORD_PROCESS_REFUSED);
-        break;
     case E_VERSION:
-        read_command(p, c);
-        set_kind(p, c, RECORD_PROCESS_UNSUPPORTED);
+        refuse(p, c, rc);
         break;
     case E_NOTPYTHON:
         read_command(p, c);
@@ -306,55 +263,78 @@ static void probe(struct procs *p, struct proc *c, uint64_t now_ns)
     }
 }
 
-static bool exists(pid_t pid)
+/* One that is not sampled: has it become Python, or ended? */
+static void seek(struct procs *p, struct proc *c, uint64_t now_ns)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d", (int)pid);
-    return access(path, F_OK) == 0;
+    if (now_ns < c->probe_ns)
+        return;
+    if (procfs_exists((pid_t)c->record.pid))
+        probe(p, c, now_ns);
+    else
+        end(p, c, now_ns);
+}
+
+/* It ended, is ending, or became another program: seek() finds out which. */
+static void let_go(struct proc *c, uint64_t now_ns)
+{
+    stop_sampling(c);
+    c->full_probe_ns = 0;
+    c->probe_ns = now_ns + RETRY_NS;
+    c->born_ns = now_ns;
 }
 
 static void look_at(struct procs *p, struct proc *c, uint64_t now_ns)
 {
     if (!c->target) {
-        if (now_ns < c->probe_ns)
-            return;
-        if (exists((pid_t)c->record.pid))
-            probe(p, c, now_ns);
-        else
-            end(p, c, now_ns);
+        seek(p, c, now_ns);
         return;
     }
     int rc = target_sample(c->target, now_ns);
     c->was_python |= now_ns > c->sampled_ns + FORK_TO_EXEC_NS;
     if (rc == 0)
         return;
-    /* it ended, is ending, or became another program: find out which */
-    stop_sampling(c);
-    c->full_probe_ns = 0;
-    c->probe_ns = now_ns + RETRY_NS;
-    c->born_ns = now_ns;
+    let_go(c, now_ns);
     if (rc == E_NOPROC)
         end(p, c, now_ns);
 }
 
-int procs_tick(struct procs *p, uint64_t now_ns)
+/* The same without a sample. What a forked child becomes is found out here, too, for it may be gone at the next sample;
+ * of those that have been Python for a while only the end of the attached one is worth the question. */
+static void watch(struct procs *p, struct proc *c, uint64_t now_ns)
 {
-    if (now_ns - p->births_ns >= BIRTHS_NS) {
-        notice_births(p, now_ns);
-        p->births_ns = now_ns;
-    }
+    bool is_young = now_ns <= c->sampled_ns + FORK_TO_EXEC_NS;
+    if (!c->target)
+        seek(p, c, now_ns);
+    else if ((is_young || c->attached) &&
+             !procfs_same_image(procfs_image((pid_t)c->record.pid), c->image))
+        let_go(c, now_ns);
+}
+
+static void each(struct procs *p, void (*look)(struct procs *, struct proc *, uint64_t),
+                 uint64_t now_ns)
+{
+    notice_births(p, now_ns);
     size_t kept = 0;
     for (size_t i = 0; i < p->list.len; i++) {
         struct proc *c = p->list.data[i];
         if (!c->gone)
-            look_at(p, c, now_ns);
+            look(p, c, now_ns);
         if (c->gone)
             free(c);
         else
             p->list.data[kept++] = c;
     }
     p->list.len = kept;
-    return 0;
+}
+
+void procs_tick(struct procs *p, uint64_t now_ns)
+{
+    each(p, look_at, now_ns);
+}
+
+void procs_watch(struct procs *p, uint64_t now_ns)
+{
+    each(p, watch, now_ns);
 }
 
 /* ---- the rest ---- */
@@ -368,7 +348,7 @@ int procs_new(struct target_shared *shared, bool adopt, struct procs **ret)
     p->adopt = adopt;
     p->finder = remote_finder_new();
     p->loadavg_fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-    p->last_pid = youngest_pid(p);
+    p->last_pid = procfs_youngest(p->loadavg_fd);
     p->scan_ns = clock_mono_ns(); /* who is ours is born from now on, or added by its number */
     p->next_id = 1;
     *ret = p;
@@ -388,13 +368,14 @@ int procs_add_open(struct procs *p, struct remote *remote, uint64_t now_ns)
 {
     pid_t parent = 0;
     struct proc *c;
-    examine((uint64_t)remote_pid(remote), &parent);
+    procfs_examine((uint64_t)remote_pid(remote), &parent);
     int rc = add(p, remote_pid(remote), parent, now_ns, &c);
     if (rc < 0) {
         remote_close(remote);
         return rc;
     }
-    c->image = image_of(remote_pid(remote));
+    c->image = procfs_image(remote_pid(remote));
+    c->attached = true;
     rc = begin_sampling(p, c, remote);
     for (int generation = 0; generation < 8;
          generation++) { /* descendants, whatever their numbers */

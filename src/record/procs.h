@@ -1,7 +1,7 @@
 /* The processes of the program: found, probed, followed to their end. Inside src/record.
  *
  * New processes are noticed without scanning: /proc/loadavg ends with the number of the youngest
- * process or thread of the system, so one short read per tick says whether anything was born, and
+ * process or thread of the system, so one short read says whether anything was born, and
  * the numbers since the last look are all there is to examine. A child whose parent dies at once is
  * handed to us (we are a subreaper while we run a command), so it is still recognised as ours.
  * A new process is probed until it proves to be Python, something else, or is gone. */
@@ -23,7 +23,11 @@ int procs_add_root(struct procs *p, pid_t pid, uint64_t now_ns);
 int procs_add_open(struct procs *p, struct remote *remote, uint64_t now_ns);
 
 /* One tick: notices births and deaths, probes, and looks at every Python process. */
-int procs_tick(struct procs *p, uint64_t now_ns);
+void procs_tick(struct procs *p, uint64_t now_ns);
+
+/* The same without looking at stacks, for the time between two ticks that are far apart: a child may come and go in
+ * it, and the process that we are attached to may end. */
+void procs_watch(struct procs *p, uint64_t now_ns);
 
 /* Writes open runs and fills in the counters. */
 void procs_flush(struct procs *p);

@@ -34,6 +34,8 @@ struct record_options {
     int invite_fd;       /* record_invite: where the invitation is written */
     const char *version; /* ours, for the file */
     struct meter *meter; /* record_run: told of the command; borrowed; NULL: nobody meters it */
+    /* record_attach: called when looking at the target has begun; may be NULL. How many samples there are is told in base/progress.h. */
+    void (*started)(void);
     /* Called when the program is over or let go, and the file not yet whole; may be NULL. */
     void (*finishing)(void);
     bool unsafe_no_check; /* test seam: believe every stack */

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/io.h"
+#include "base/progress.h"
 #include "record/drain.h"
 #include "record/facts.h"
 #include "record/launch.h"
@@ -25,7 +26,7 @@
 #define FIRST_FLUSH_NS (50 * NS_PER_MS)
 #define RARE_STATS_NS  (60 * NS_PER_SEC) /* where only the end is kept */
 #define MAX_SLEEP_NS   (50 * NS_PER_MS)  /* so that a signal between check and sleep waits little */
-#define UNSAMPLED_NS   (5 * NS_PER_MS)   /* how often processes are looked after without samples */
+#define WATCH_NS       (5 * NS_PER_MS)   /* processes are looked after so often, samples or not */
 #define SPIN_BELOW_NS  (20 * NS_PER_US)  /* shorter pauses than this cannot be slept */
 #define MAX_GAP_NS     (100 * NS_PER_MS)
 #define SLICE_NS       (100 * NS_PER_US) /* the shortest turn the kernel grants */
@@ -44,7 +45,7 @@ struct recorder {
     pid_t root;
     bool child; /* root is our child: we reap it */
     bool done;  /* the program has ended */
-    uint64_t start_ns, first_tick_ns, last_tick_ns, flush_ns, stats_ns;
+    uint64_t start_ns, first_tick_ns, last_tick_ns, watched_ns, flush_ns, stats_ns;
     uint64_t cpu_start_ns;
     uint64_t sources_cpu_ns; /* of the thread that reads sources */
     uint64_t rng;
@@ -158,6 +159,20 @@ static void flush(struct recorder *r, uint64_t now)
     if (rc < 0 && !r->result.write_error)
         r->result.write_error = rc;
     r->flush_ns = now;
+    progress_reach(r->stats.value[RECORD_STAT_SAMPLES]);
+}
+
+/* After every look, with samples or without. */
+static void follow_up(struct recorder *r, uint64_t now)
+{
+    r->watched_ns = now;
+    /* soon at first, so that a short run or a small disk keeps something */
+    uint64_t interval = min_u64(FLUSH_NS, max_u64(FIRST_FLUSH_NS, (now - r->start_ns) / 4));
+    if (now - r->flush_ns >= interval || format_writer_wants_flush(r->writer) ||
+        (r->drain && drain_wants_flush(r->drain)))
+        flush(r, now);
+    if (!r->child && !procs_alive(r->procs, r->root))
+        r->done = true;
 }
 
 static void tick(struct recorder *r, uint64_t now)
@@ -167,18 +182,28 @@ static void tick(struct recorder *r, uint64_t now)
     r->last_tick_ns = now;
     r->stats.value[RECORD_STAT_TICKS_TAKEN]++;
     procs_tick(r->procs, now);
-    /* soon at first, so that a short run or a small disk keeps something */
-    uint64_t interval = min_u64(FLUSH_NS, max_u64(FIRST_FLUSH_NS, (now - r->start_ns) / 4));
-    if (now - r->flush_ns >= interval || format_writer_wants_flush(r->writer) ||
-        (r->drain && drain_wants_flush(r->drain)))
-        flush(r, now);
+    follow_up(r, now);
+}
+
+/* Sleeps until the next tick is due. Where that is far off, a child could come and go meanwhile: so processes are
+ * looked after on the way. */
+static void wait_for_tick(struct recorder *r, uint64_t due)
+{
+    for (;;) {
+        wait_until(r, min_u64(due, r->watched_ns + WATCH_NS));
+        uint64_t now = clock_mono_ns();
+        if (r->done || r->result.write_error || now >= due)
+            return;
+        procs_watch(r->procs, now);
+        follow_up(r, now);
+    }
 }
 
 static void record_loop(struct recorder *r)
 {
     const struct record_options *o = r->options;
     /* nobody to look at: only births and deaths of processes */
-    uint64_t period = o->sample ? max_u64(1, r->shared.period_ns) : UNSAMPLED_NS;
+    uint64_t period = o->sample ? max_u64(1, r->shared.period_ns) : WATCH_NS;
     uint64_t stop_at =
         o->seconds > 0 ? r->start_ns + (uint64_t)(o->seconds * (double)NS_PER_SEC) : UINT64_MAX;
     uint64_t due = clock_mono_ns();
@@ -187,8 +212,6 @@ static void record_loop(struct recorder *r)
         if (now >= stop_at || r->result.write_error)
             break;
         tick(r, now);
-        if (!r->child && !procs_alive(r->procs, r->root))
-            break;
         due += jittered(r, period);
         now = clock_mono_ns();
         if (now > due + period) { /* came too late for some: count them, do not pile up */
@@ -196,7 +219,7 @@ static void record_loop(struct recorder *r)
             r->stats.value[RECORD_STAT_TICKS_MISSED] += missed;
             due += missed * period;
         }
-        wait_until(r, min_u64(due, stop_at));
+        wait_for_tick(r, min_u64(due, stop_at));
     }
 }
 
@@ -307,7 +330,6 @@ static void finish(struct recorder *r)
     int rc = format_writer_finish(r->writer);
     if (rc < 0 && !r->result.write_error)
         r->result.write_error = rc;
-    r->stats.value[RECORD_STAT_WRITE_ERROR] = r->result.write_error != 0;
     r->result.stats = r->stats;
 }
 
@@ -409,6 +431,8 @@ int record_attach(const struct record_options *options, struct record_result *re
     }
     get_ready(&r);
     rc = procs_add_open(r.procs, remote, clock_mono_ns());
+    if (rc == 0 && options->started)
+        options->started();
     if (rc == 0)
         record_loop(&r);
     finish(&r);

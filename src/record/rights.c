@@ -109,7 +109,9 @@ void rights_describe(const struct rights_facts *f, enum rights_rule rule, char *
                                : "this root has no CAP_SYS_PTRACE: run as the full root";
         break;
     case RIGHTS_NOT_DUMPABLE:
-        text = "it protects its memory (not dumpable: a setuid program, or by prctl): use sudo";
+        text = "it protects its memory (not dumpable: by prctl, or a program that is setuid or may "
+               "not be "
+               "read): use sudo";
         break;
     case RIGHTS_MORE_CAPABLE:
         text = "it has capabilities that you have not: use sudo";
@@ -272,4 +274,17 @@ void rights_explain(pid_t pid, char *dst, size_t size)
         snprintf(dst, size, "%s", err_text(r == E_NOPROC ? r : E_PERM));
     else
         rights_describe(&f, rights_decide(&f), dst, size);
+}
+
+void rights_refusal(pid_t pid, int code, char *dst, size_t size)
+{
+    char reason[512];
+    if (code == E_VERSION) {
+        snprintf(dst, size,
+                 "process %d runs a CPython that is not supported: 3.8 to 3.15 with a GIL are",
+                 (int)pid);
+        return;
+    }
+    rights_explain(pid, reason, sizeof reason);
+    snprintf(dst, size, "no right to read process %d: %s", (int)pid, reason);
 }

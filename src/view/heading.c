@@ -174,6 +174,22 @@ void view_heading_losses(struct view_emit *e, const struct analysis_weights *w)
                           "what is good.");
 }
 
+/* Few samples, and it is not for want of time. */
+static bool print_refusal(struct view_emit *e, const struct analysis_weights *w)
+{
+    char few[64] = "no samples";
+    struct buf why;
+    buf_init(&why, TEXT_MAX);
+    bool refused = view_run_refusal(w->profile, &why);
+    if (w->recorded_samples)
+        snprintf(few, sizeof few, "too few samples (%s)",
+                 view_units_count(w->recorded_samples).text);
+    if (refused)
+        view_emit_line(e, "There are %s: %s.", few, buf_cstr(&why));
+    buf_release(&why);
+    return refused;
+}
+
 void view_heading_too_short(struct view_emit *e, const struct analysis_weights *w)
 {
     const struct profile *profile = w->profile;
@@ -196,11 +212,11 @@ void view_heading_too_short(struct view_emit *e, const struct analysis_weights *
     struct view_units_text n = view_units_count(w->recorded_samples);
     const char *plural = w->recorded_samples == 1 ? "" : "s";
     double elapsed = view_run_stat(profile, RECORD_STAT_ELAPSED_NS);
+    if (print_refusal(e, w))
+        return;
     if (!w->recorded_samples && view_run_stat(profile, RECORD_STAT_PROCESSES_PYTHON) == 0) {
-        bool refused = view_run_stat(profile, RECORD_STAT_PROCESSES_REFUSED) > 0;
-        view_emit_line(e, "There are no samples: %s.",
-                       refused ? "there was no right to read the program (see pyrometer selftest)"
-                               : "no Python process was seen, or it was too short to look at");
+        view_emit_line(e, "There are no samples: no Python process was seen, or it was too short "
+                          "to look at.");
         return;
     }
     if (!w->recorded_samples && !profile_summary(profile)->finished) {

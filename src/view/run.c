@@ -154,8 +154,7 @@ void view_run_losses_json(struct json *j, const struct profile *p, uint32_t dama
     stat_u64(j, p, "own_new", RECORD_STAT_OWN_NEW);
     stat_real(j, p, "event_wait_seconds", RECORD_STAT_EVENT_WAIT_NS, (double)NS_PER_SEC);
     stat_real(j, p, "event_paused_seconds", RECORD_STAT_EVENT_PAUSED_NS, (double)NS_PER_SEC);
-    json_key(j, "write_error");
-    json_bool(j, view_run_stat(p, RECORD_STAT_WRITE_ERROR) > 0);
+    json_kv_bool(j, "write_error", !s->finished);
     json_object_end(j);
 }
 
@@ -197,6 +196,17 @@ const char *view_run_untraced(const struct profile *p)
     if (view_run_stat(p, RECORD_STAT_PROCESSES_PYTHON) > 0)
         return "Python was seen, but it took in no agent (is it static or setuid?)";
     return "no Python program was seen";
+}
+
+bool view_run_refusal(const struct profile *p, struct buf *out)
+{
+    const char *why = profile_meta_value(p, "refused");
+    if (!why && view_run_stat(p, RECORD_STAT_PROCESSES_REFUSED) > 0)
+        why = "there was no right to read a process"; /* as older recordings tell it */
+    if (!why || !view_run_is_sampled(p))
+        return false;
+    view_text_escape(out, why, strlen(why));
+    return true;
 }
 
 /* Of what was seen from outside. */
@@ -243,6 +253,6 @@ void view_run_losses(const struct profile *p, uint32_t damaged, struct buf *out)
     event_losses(p, out);
     say(out, (double)s->damaged_chunks + damaged, "chunk damaged", "chunks damaged");
     say(out, (double)s->missing_chunks, "chunk missing", "chunks missing");
-    if (view_run_stat(p, RECORD_STAT_WRITE_ERROR) > 0)
-        buf_printf(out, "%sthe end, which could not be written", out->len ? ", " : "");
+    if (!s->finished)
+        buf_printf(out, "%sthe end, which was not written", out->len ? ", " : "");
 }

@@ -26,6 +26,9 @@ bool view_run_is_sampled(const struct profile *p);
  * told with the losses. */
 const char *view_run_untraced(const struct profile *p);
 
+/* Why a process could not be looked at: appends a sentence without its full stop, escaped for a terminal. False if all could. */
+bool view_run_refusal(const struct profile *p, struct buf *out);
+
 /* Looks per second that were really taken; -1 if not known. */
 double view_run_achieved_hz(const struct profile *p);
 

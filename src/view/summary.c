@@ -235,9 +235,21 @@ static bool has_anything(const struct profile *p)
            analysis_exact_lines_has(p);
 }
 
+/* What could not be looked at, and why; false if there is no such thing. */
+static bool print_refusal(const struct profile *p, FILE *out)
+{
+    struct buf why;
+    buf_init(&why, 1 << 16);
+    bool refused = view_run_refusal(p, &why);
+    if (refused)
+        fprintf(out, "%s\n", buf_cstr(&why));
+    buf_release(&why);
+    return refused;
+}
+
 /* Which functions and lines the time went to. */
-static int print_times(const struct profile *p, const struct analysis_weights *weights, FILE *out,
-                       struct view_style style)
+static int print_times(const struct profile *p, const struct analysis_weights *weights,
+                       bool refused, FILE *out, struct view_style style)
 {
     int rc = 0;
     bool sampled =
@@ -257,10 +269,10 @@ static int print_times(const struct profile *p, const struct analysis_weights *w
         return print_hottest_exact(p, out, style.width);
     }
     if (!weights->calls && !sampled) {
-        if (view_run_is_sampled(p))
-            fputs("too short to sample: try --sample=10000 or --calls, or a longer run\n", out);
-        else
+        if (!view_run_is_sampled(p))
             fprintf(out, "nothing was traced: %s\n", view_run_untraced(p));
+        else if (!refused)
+            fputs("too short to sample: try --sample=10000 or --calls, or a longer run\n", out);
         return 0;
     }
     bold(&style, out, "hottest lines");
@@ -324,8 +336,9 @@ int view_summary_print(const struct profile *p, const char *path, bool named, FI
     uint64_t calls = 0;
     rc = count_calls(p, &weights, &calls);
     print_sampling(p, &weights, calls, out);
+    bool refused = print_refusal(p, out);
     if (rc == 0 && (!weights.memory || analysis_exact_lines_has(p)))
-        rc = print_times(p, &weights, out, style);
+        rc = print_times(p, &weights, refused, out, style);
     if (rc == 0 && profile_has_memory(p))
         rc = print_memory(p, out, style);
     fprintf(out, "recorded in %s\n", path);

@@ -48,6 +48,15 @@ def test_target_that_ends(default_python, target, tmp_path):
     assert Recording(tmp_path / "x.pyro").row("last_words")
 
 
+@pytest.mark.strict
+def test_end_between_looks(default_python, target, tmp_path):
+    """The next look is minutes off, but the end of the program is the end of the recording."""
+    one = target([default_python.path, "-c", "import time; print('ready', flush=True); time.sleep(0.5)"])
+    pyrometer("attach", "--quiet", "--sample=0.001", "-o", tmp_path / "x.pyro", one.pid, check=0)
+    assert not one.alive()
+    assert Recording(tmp_path / "x.pyro").stats()["ticks_taken"] == 1
+
+
 def test_without_output_goes_to_the_runs(default_python, target, tmp_path):
     one = target([default_python.path, workload("chains.py"), "10", "20000", "60"])
     pyrometer("attach", "--for", "0.3", "--quiet", one.pid, check=0)

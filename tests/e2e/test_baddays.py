@@ -3,14 +3,12 @@
 After each: a clear message, the right exit status, nothing lost that was written, no crash, no hang, and
 a target that runs on as if nothing had been.
 """
-import ctypes
 import glob
 import os
 import random
 import re
 import shutil
 import signal
-import struct
 import subprocess
 import tempfile
 import time
@@ -19,8 +17,8 @@ import uuid
 import pytest
 
 import harness
-from harness import (PYROMETER, Recording, Target, one_line_error, process_state, pyrometer, record, spin_text, task_states,
-                     wait_until, workload)
+from harness import (PYROMETER, Recording, Target, forbid_process_vm_readv, one_line_error, process_state, pyrometer, record, spin_text,
+                     task_states, wait_until, workload)
 
 
 def free_pid():
@@ -289,8 +287,11 @@ def test_disk_full(default_python, small_disk):
     assert "finished" in done.stdout
     assert "no space left" in done.stderr, done.stderr
     assert os.path.getsize(path) > 1000
-    done = pyrometer("report", path, check=0)
     assert sum(n for _, n in Recording(path).stacks()) > 0
+    # every view says that there is no end
+    assert "the end, which was not written" in pyrometer("report", path, check=0).stdout
+    report = Recording(path).report()
+    assert report["losses"]["write_error"] is True and report["run"]["finished"] is False
 
 
 def test_disk_full_from_the_start(default_python, tmp_path):
@@ -413,7 +414,26 @@ def test_run_of_a_protected_process(as_nobody):
     text = NOT_DUMPABLE + "import time\ntime.sleep(0.6)\nprint('ran')\nraise SystemExit(3)"
     done = as_nobody("run", "-o", "x.pyro", "--", open_python(), "-c", text)
     assert done.returncode == 3 and done.stdout == "ran\n", (done.stdout, done.stderr)
+    assert re.search(r"no right to read process \d+: .*dumpable.*sudo", done.stderr), done.stderr
+    assert "too short" not in done.stderr
     assert "whole" in Recording(os.path.join(as_nobody.folder, "x.pyro")).verify().stdout
+
+
+@pytest.mark.strict
+def test_run_of_a_program_that_may_not_be_read(as_nobody):
+    """It may be executed, but its file is not readable, and so the kernel hides its memory, from the first moment on."""
+    binary = os.path.join(as_nobody.folder, "python3")
+    shutil.copy(os.path.realpath(open_python()), binary)
+    os.chmod(binary, 0o711)
+    done = as_nobody("run", "-o", "x.pyro", "--", binary, "-c", "import time\ntime.sleep(0.3)\nprint('ran')")
+    assert done.returncode == 0 and done.stdout == "ran\n", done.stderr
+    path = os.path.join(as_nobody.folder, "x.pyro")
+    report = pyrometer("report", path, check=0).stdout
+    for text in (done.stderr, report):
+        assert re.search(r"no right to read process \d+: .*dumpable.*sudo", text), text
+        assert "too short" not in text, text
+    stats = Recording(path).stats()
+    assert (stats["processes_refused"], stats["processes_python"], stats["samples"]) == (1, 0, 0), stats
 
 
 def test_root_without_the_capability(is_root, target):
@@ -430,24 +450,6 @@ def test_root_without_the_capability(is_root, target):
                           timeout=harness.HANG)
     line = one_line_error(done, 1)
     assert "CAP_SYS_PTRACE" in line, line
-
-
-def forbid_process_vm_readv():
-    """A seccomp filter as containers have it: EPERM for the one system call."""
-    if os.uname().machine != "x86_64":
-        raise OSError("the filter is for x86-64")
-    number = 310
-    program = b"".join(struct.pack("<HBBI", *op) for op in [
-        (0x20, 0, 0, 0),              # load the number
-        (0x15, 0, 1, number),         # is it process_vm_readv?
-        (0x06, 0, 0, 0x00050001),     # then EPERM
-        (0x06, 0, 0, 0x7FFF0000),     # else go on
-    ])
-    buffer = ctypes.create_string_buffer(program, len(program))
-    header = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", 4, ctypes.addressof(buffer)), 16)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(header)), 0, 0):
-        raise OSError(ctypes.get_errno(), "seccomp")
 
 
 def test_container_forbids(default_python, target):

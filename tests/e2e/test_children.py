@@ -23,21 +23,38 @@ def test_every_way(python, tmp_path):
     assert stats["processes_seen"] >= stats["processes_python"]
 
 
+# Forked children of 60 ms, each in a function of its own.
+TWENTY = """
+import os, time
+source = '''
+def child_%d():
+    end = time.perf_counter() + 0.06
+    while time.perf_counter() < end: {spin}
+'''
+for i in range(20):
+    exec(source % i)
+    if os.fork() == 0:
+        globals()['child_%d' % i]()
+        os._exit(0)
+    {after}
+for i in range({left}): os.wait()
+"""
+
+
 def test_children_of_50_ms(python, tmp_path):
-    """Every Python child that lives 50 ms is seen: twenty of them, each in a function of its own."""
-    text = (
-        "import os, time\n"
-        "source = 'def child_%d():\\n    end = time.perf_counter() + 0.06\\n    while time.perf_counter() < end: pass\\n'\n"
-        "for i in range(20):\n"
-        "    exec(source % i)\n"
-        "    if os.fork() == 0:\n"
-        "        globals()['child_%d' % i]()\n"
-        "        os._exit(0)\n"
-        "    os.wait()\n"
-    )
-    recording = record([python.path, "-c", text], tmp_path / "x.pyro")
+    """Every Python child that lives 50 ms is seen: twenty of them, one after the other."""
+    recording = record([python.path, "-c", TWENTY.format(spin="pass", after="os.wait()", left=0)], tmp_path / "x.pyro")
     found = {r["name"] for r in recording.rows() if re.fullmatch(r"child_\d+", r["name"])}
     assert len(found) == 20, "only %s" % sorted(found)
+
+
+@pytest.mark.parametrize("rate, after, left", [("10", "os.wait()", 0), ("0.01", "pass", 20), ("10", "pass", 20), ("1000", "pass", 20)],
+                         ids=["10-in_turn", "0.01-at_once", "10-at_once", "1000-at_once"])
+def test_children_between_looks(default_python, tmp_path, rate, after, left):
+    """They are in the recording however seldom it looks, even if no look falls into their life."""
+    text = TWENTY.format(spin="time.sleep(0.06)", after=after, left=left)
+    stats = record([default_python.path, "-c", text], tmp_path / "x.pyro", "--sample=" + rate).stats()
+    assert stats["processes_python"] == stats["processes_seen"] == 21, stats
 
 
 def test_fresh_children_of_50_ms(default_python, tmp_path):

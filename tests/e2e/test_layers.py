@@ -159,3 +159,17 @@ def test_sqlite_behind_the_store():
     for path in SOURCES:
         if "history/sqlite.h" in [name for _, name in includes(path)]:
             assert short(path).startswith("src/history/sqlite"), short(path)
+
+
+@pytest.mark.strict
+@pytest.mark.parametrize("kind, table", [("unit", "unit_tests"), ("fuzz", "fuzz_targets")])
+def test_every_test_is_built(kind, table):
+    """A file that Meson does not know of would rot unseen."""
+    folder = os.path.join(ROOT, "tests", kind)
+    prefix = {"unit": "test_", "fuzz": "fuzz_"}[kind]
+    with open(os.path.join(ROOT, "tests", "meson.build"), encoding="utf-8") as f:
+        text = f.read()
+    named = set(re.findall(r"'(\w+)'", re.search(table + r" = \[(.*?)\]", text, re.S).group(1)))
+    named |= set(re.findall(r"'%s/%s(\w+)\.c'" % (kind, prefix), text))  # those that need more than the others
+    there = {name[len(prefix):-len(".c")] for name in os.listdir(folder) if name.startswith(prefix) and name.endswith(".c")}
+    assert there and there == named, there ^ named

@@ -24,7 +24,8 @@ LINE = re.compile(rb"\r\x1b\[K(pyrometer: [a-z ]+: [0-9][0-9, s%]*)(?=\r\x1b\[K)
 
 def terminal_env(**more):
     env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "PYROMETER_PROGRESS_AFTER_MS")}
-    return dict(env, **dict({"TERM": "xterm", "NO_COLOR": "1", "PYROMETER_PROGRESS_AFTER_MS": "0"}, **more))
+    env.update(dict({"TERM": "xterm", "NO_COLOR": "1", "PYROMETER_PROGRESS_AFTER_MS": "0"}, **more))
+    return {k: v for k, v in env.items() if v is not None}
 
 
 def in_terminal(args, stdout=None, **env):
@@ -172,14 +173,39 @@ def test_files(folder, monkeypatch, tmp_path, args):
 
 
 def test_nothing_within_a_second(folder):
-    """The default, with something that takes no time at all; PYROMETER_PROGRESS_AFTER_MS does what the other tests rely on."""
-    env = terminal_env()
-    del env["PYROMETER_PROGRESS_AFTER_MS"]
-    main, end = pty.openpty()
-    subprocess.run([PYROMETER, "verify", str(folder / "nothing.pyro")], stdin=subprocess.DEVNULL, stderr=end, env=env, timeout=HANG)
-    os.close(end)
-    assert ERASE not in read_to_end(main)
-    os.close(main)
+    """The default, with something that takes no time at all."""
+    _, sent, _ = in_terminal(["verify", folder / "nothing.pyro"], PYROMETER_PROGRESS_AFTER_MS=None)
+    assert sent and ERASE not in sent
+
+
+def test_after_a_second(target, tmp_path):
+    """The default, with something that takes longer: the first line that is shown tells of a second, and there is one."""
+    one = target([default_python().path, workload("chains.py"), "10", "20000", "60"])
+    status, sent, _ = in_terminal(["attach", "--for", "1.6", "-o", tmp_path / "x.pyro", one.pid], PYROMETER_PROGRESS_AFTER_MS=None)
+    assert status == 0 and lines_of(sent), sent
+    assert re.fullmatch(r"pyrometer: taking samples: \d+, [1-9]\d* s", lines_of(sent)[0]), sent
+
+
+def test_attach(target, tmp_path):
+    """The program has another terminal, so there is a line while it is recorded; with --quiet there is none."""
+    one = target([default_python().path, workload("chains.py"), "10", "20000", "60"])
+    args = ["attach", "--for", "0.5", "-o", tmp_path / "x.pyro", "--force", one.pid]
+    status, sent, _ = in_terminal(args)
+    samples = [int(n) for n in re.findall(r"pyrometer: taking samples: (\d+), \d+ s", "\n".join(lines_of(sent)))]
+    assert status == 0 and samples == sorted(samples) and len(set(samples)) > 2, sent
+    assert b"recorded in" in left_over(sent)
+    assert in_terminal(["attach", "--quiet", *args[1:]])[:2] == (0, b"")
+
+
+def test_selftest(tmp_path):
+    """The lines of the results go above it."""
+    (tmp_path / "python3").symlink_to(default_python().path)
+    _, sent, _ = in_terminal(["selftest"], PATH=str(tmp_path), HOME=str(tmp_path), PYENV_ROOT=str(tmp_path))
+    assert "pyrometer: recording a program of known truth with each: 0 %" in lines_of(sent), sent
+    rest = left_over(sent).decode().splitlines()
+    assert len(rest) >= 4 and all(re.match("(ok  |FAIL)  |[0-9]+ of the claims", line) for line in rest), rest
+    _, sent, out = in_terminal(["selftest"], stdout=subprocess.PIPE, PATH="/nowhere", HOME=str(tmp_path), PYENV_ROOT="/nowhere")
+    assert sent == b"" and out.startswith(b"ok    rights"), sent
 
 
 def test_run(tmp_path, monkeypatch):

@@ -262,7 +262,8 @@ sys.exit(40 + len(got))
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT,
+                                    signal.SIGALRM, signal.SIGCONT, signal.SIGWINCH], ids=lambda number: number.name)
 def test_signal_is_forwarded_once(default_python, tmp_path, number):
     process = subprocess.Popen(
         [PYROMETER, "run", "--quiet", "-o", str(tmp_path / "x.pyro"), "--", default_python.path, "-c",
@@ -287,6 +288,104 @@ def test_ctrl_c_on_a_terminal_arrives_once(default_python, tmp_path):
     os.write(main, b"\x03")
     assert process.stdout.readline() == "1\n"
     assert process.wait(timeout=harness.HANG) == 41
+    os.close(main)
+    assert "whole" in Recording(tmp_path / "x.pyro").verify().stdout
+
+
+# Tells after each signal how many there were, two in quick succession included.
+EACH_SIGNAL = r"""
+import os, select, signal, time
+read, write = os.pipe()
+os.set_blocking(write, False)
+signal.signal({n}, lambda *a: None)
+signal.set_wakeup_fd(write)
+print('ready', os.getpid(), flush=True)
+total = 0
+for _ in range({times}):
+    select.select([read], [], [], 60)
+    time.sleep(0.15)
+    total += len(os.read(read, 100))
+    print(total, flush=True)
+"""
+
+
+def start_counter(python, options, number, times, **kwargs):
+    text = EACH_SIGNAL.replace("{n}", str(int(number))).replace("{times}", str(times))
+    process = subprocess.Popen([PYROMETER, "run", "--quiet", *options, "--", python.path, "-c", text], stdout=subprocess.PIPE,
+                               encoding="utf-8", start_new_session=True, **kwargs)
+    assert process.stdout.readline().startswith("ready ")
+    return process
+
+
+@pytest.mark.parametrize("options", [["--no-history"], ["--no-profile"]], ids=" ".join)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGCONT], ids=lambda number: number.name)
+def test_signal_to_the_group_arrives_once(default_python, options, number):
+    """Who sends to the whole group has reached the program without us; and one to us alone is sent on, before and after."""
+    process = start_counter(default_python, options, number, 4, stdin=subprocess.DEVNULL)
+    for count, send in enumerate((os.kill, os.killpg, os.kill, os.killpg), 1):
+        send(process.pid, number)
+        assert process.stdout.readline() == "%d\n" % count
+    assert process.wait(timeout=harness.HANG) == 0
+
+
+def test_signal_as_timeout_sends_it(default_python):
+    """timeout(1) sends to the program it has started, and then to its whole group: one signal, to the eye of the program."""
+    process = start_counter(default_python, ["--no-history"], signal.SIGTERM, 1, stdin=subprocess.DEVNULL)
+    os.kill(process.pid, signal.SIGTERM)
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.stdout.readline() == "1\n"
+    assert process.wait(timeout=harness.HANG) == 0
+
+
+def test_signal_after_ctrl_c(default_python):
+    main, child = pty.openpty()
+    process = start_counter(default_python, ["--no-history"], signal.SIGINT, 2, stdin=child, stderr=child, preexec_fn=take_terminal)
+    os.close(child)
+    os.write(main, b"\x03")
+    assert process.stdout.readline() == "1\n"
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "2\n"
+    assert process.wait(timeout=harness.HANG) == 0
+    os.close(main)
+
+
+# Job control as a shell has it: runs the job in a group of its own, tells when it stops, and at a line goes on with it.
+SHELL = r"""
+import os, signal, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+job = os.fork()
+if job == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execv(sys.argv[1], sys.argv[1:])
+_, status = os.waitpid(job, os.WUNTRACED)
+os.tcsetpgrp(0, os.getpgrp())
+print('stopped by', os.WSTOPSIG(status) if os.WIFSTOPPED(status) else None, flush=True)
+sys.stdin.readline()
+os.tcsetpgrp(0, job)
+os.killpg(job, signal.SIGCONT)
+_, status = os.waitpid(job, 0)
+sys.exit(os.WEXITSTATUS(status))
+"""
+
+
+@pytest.mark.parametrize("options", [["--no-history"], ["--no-capture"]], ids=" ".join)
+def test_ctrl_z_and_fg(default_python, tmp_path, options):
+    """Both stop, the program and us, and both go on; the program is told once."""
+    main, child = pty.openpty()
+    text = EACH_SIGNAL.replace("{n}", str(int(signal.SIGCONT))).replace("{times}", "1")
+    shell = subprocess.Popen([sys.executable, "-c", SHELL, PYROMETER, "run", "--quiet", *options, "-o", str(tmp_path / "x.pyro"), "--",
+                              default_python.path, "-c", text], stdin=child, stdout=subprocess.PIPE, stderr=child, encoding="utf-8",
+                             start_new_session=True, preexec_fn=take_terminal)
+    os.close(child)
+    program = int(shell.stdout.readline().split()[1])
+    os.write(main, b"\x1a")
+    assert shell.stdout.readline() == "stopped by %d\n" % signal.SIGTSTP
+    harness.wait_until(lambda: harness.process_state(program) == "T", "the stop of the program")
+    os.write(main, b"fg\n")
+    assert shell.stdout.readline() == "1\n"
+    assert shell.wait(timeout=harness.HANG) == 0
     os.close(main)
     assert "whole" in Recording(tmp_path / "x.pyro").verify().stdout
 

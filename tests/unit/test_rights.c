@@ -204,6 +204,17 @@ static void test_short_room(void **state)
     assert_true(strlen(line) > 10);
 }
 
+static void test_refusal(void **state)
+{
+    (void)state;
+    char line[640];
+    rights_refusal(4711, E_VERSION, line, sizeof line);
+    assert_string_equal(line, "process 4711 runs a CPython that is not supported: 3.8 to 3.15 with "
+                              "a GIL are");
+    rights_refusal(getpid(), E_PERM, line, sizeof line);
+    assert_memory_equal(line, "no right to read process ", 25);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +228,7 @@ int main(void)
         cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_gather),
         cmocka_unit_test(test_short_room),
+        cmocka_unit_test(test_refusal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

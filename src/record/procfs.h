@@ -1,0 +1,33 @@
+/* What /proc says of a process, for procs.c: whose number it is, which program it runs. Inside src/record. */
+#ifndef PYROMETER_RECORD_PROCFS_H
+#define PYROMETER_RECORD_PROCFS_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum procfs_number { PROCFS_GONE, PROCFS_THREAD, PROCFS_PROCESS };
+
+/* Whose number is it? The parent is given for a process only. */
+enum procfs_number procfs_examine(uint64_t number, pid_t *ret_parent);
+
+bool procfs_exists(pid_t pid);
+
+/* Which program a process runs: tells exec. */
+struct procfs_image {
+    dev_t dev;
+    ino_t ino;
+};
+
+/* Zero for a process that has ended, also if nobody has waited for it. */
+struct procfs_image procfs_image(pid_t pid);
+bool procfs_same_image(struct procfs_image a, struct procfs_image b);
+
+/* Appends the command line, arguments joined by blanks; what does not fit is cut off. */
+void procfs_command(pid_t pid, struct buf *out);
+
+/* The number of the youngest process or thread of the system, from an open /proc/loadavg; 0: not known. */
+uint64_t procfs_youngest(int loadavg_fd);
+
+#endif
