@@ -7,8 +7,8 @@
 2. `pip install -e .`. meson-python's own way rebuilds at each import, with tools that pip has taken away by
    then, and brings no command. Here the binary is installed as it is now, and the package is used from the
    source tree.
-3. Licences. The binary has zstd, xxHash and zlib in it, whose licences ask for their notices wherever a copy goes:
-   they are taken from where Debian's packages have put them. Where they are not, the build says so and goes on.
+3. Licences. The binary has other libraries in it (LINKED_IN), most of whose licences ask for their notices wherever a copy
+   goes: they are taken from where Debian's packages have put them. Where they are not, the build says so and goes on.
 
 Needs Python 3.8 and meson-python. `wheel_backend.py WHEEL` prints the tag that a wheel ought to have.
 """

@@ -9,6 +9,7 @@ The peers that stop nothing are asked the first question too, on the chains.
 A target that waits for its CPU holds still and is easy to read: where "target on CPU" is far below 100, the
 machine was too busy for these figures to mean much.
 """
+import math
 import os
 
 from common import Target, info, median, run, say, table, workload
@@ -44,7 +45,7 @@ def impossible_stacks(bench, total):
         say("truth: %s …" % python.name)
         for program in PROGRAMS:
             row = {"python": python.name, "program": program, "samples": 0, "marked": 0, "impossible": 0, "own": 0,
-                   "retried": 0, "failed": 0, "damaged": 0, "example": None}
+                   "retried": 0, "failed": 0, "damaged": 0, "ticks": 0, "example": None}
             with start(bench, python, program) as target:
                 for _ in range(MOST_LOOKS):
                     stacks, stats = look(bench, target, FLAT_OUT, max(0.3, (goal - row["samples"]) / GUESS))
@@ -53,13 +54,16 @@ def impossible_stacks(bench, total):
                         row[key] += getattr(verdict, key)
                     for key in ("retried", "failed", "damaged"):
                         row[key] += stats["samples_" + key]
+                    row["ticks"] += stats["ticks_taken"]
                     row["example"] = row["example"] or verdict.example
                     if row["samples"] >= goal:
                         break
+            # of a program with several threads a tick gives several samples, which hide those that it failed to give
+            row["yield"] = 100 * min(row["samples"] / max(1, row["ticks"]), row["samples"] / max(1, row["samples"] + row["failed"]))
             rows.append(row)
     table("impossible stacks, sampler flat out",
-          ["python", "program", "samples", "impossible", "marked %", "retried %", "damaged %", "failed looks"],
-          [[r["python"], r["program"], "{:,}".format(r["samples"]), r["impossible"]] +
+          ["python", "program", "samples", "impossible", "yield %", "marked %", "retried %", "damaged %", "failed looks"],
+          [[r["python"], r["program"], "{:,}".format(r["samples"]), r["impossible"], "%.2f" % r["yield"]] +
            ["%.2f" % (100 * r[k] / max(1, r["samples"])) for k in ("marked", "retried", "damaged")] + [r["failed"]] for r in rows])
     for r in rows:
         if r["example"]:
@@ -69,12 +73,15 @@ def impossible_stacks(bench, total):
     bench.at_least("truth", "samples looked at", samples, total)
     bench.at_least("truth", "lowest share of samples inside a program's own functions (%)",
                    min(100 * r["own"] / max(1, r["samples"]) for r in rows), 10, "or the oracle sees nothing")
+    for program in PROGRAMS:
+        worst = min((r for r in rows if r["program"] == program), key=lambda r: r["yield"])
+        bench.at_least("truth", "%s: ticks that yield a sample, worst version (%%)" % program, worst["yield"], 98, worst["python"])
     return rows
 
 
 def leaves(bench, python, looks):
-    """Chains with leaves of several lengths, at a rate that can be kept. Rows, and the balance of each look."""
-    rows, balances = [], []
+    """Chains with leaves of several lengths, at a rate that can be kept: a row for each, with the median balance of its looks."""
+    rows = []
     for leaf in LEAVES:
         sums, mine = {}, []
         with start(bench, python, "chains.py", ["10", leaf, "100000"]) as target:
@@ -84,24 +91,26 @@ def leaves(bench, python, looks):
                 for key, value in stats.items():
                     sums[key] = sums.get(key, 0) + value
         mine = [b for b in mine if b is not None]
-        balances += mine
         percent = lambda key, of: 100 * sums[key] / max(1, sums[of])  # noqa: E731
         rows.append({"python": python.name, "leaf": int(leaf), "samples": sums["samples"],
                      "yield": percent("samples", "ticks_taken"), "missed": percent("ticks_missed", "ticks_requested"),
                      "retried": percent("samples_retried", "samples"), "marked": percent("samples_marked", "samples"),
                      "balance": median(mine), "target_on_cpu": percent("target_ns", "sampled_ns")})
-    return rows, median(balances)
+    return rows
 
 
 def leaf_lengths(bench, looks):
     rows = []
     for python in bench.pythons:
-        mine, pooled = leaves(bench, python, looks)
+        mine = leaves(bench, python, looks)
         rows += mine
         bench.at_least("truth", "%s: ticks that yield a sample, worst leaf (%%)" % python.name, min(r["yield"] for r in mine), 98)
         bench.at_most("truth", "%s: marked at a leaf of 20,000 rounds (%%)" % python.name, mine[-1]["marked"], 2)
-        bench.at_most("truth", "%s: chain a, points from 50, median of looks" % python.name,
-                      abs(pooled - 50) if pooled is not None else None, 2)
+        # each leaf by itself: one that prefers a chain must not hide among the others
+        away = {r["leaf"]: abs(r["balance"] - 50) if r["balance"] is not None else None for r in mine}
+        worst = max(away, key=lambda leaf: math.inf if away[leaf] is None else away[leaf])
+        bench.at_most("truth", "%s: chain a, points from 50, median of looks, worst leaf" % python.name, away[worst], 2,
+                      "leaf of %d rounds" % worst)
     number = lambda x: "%.2f" % x if x is not None else "?"  # noqa: E731
     table("chains at %d kHz by length of the leaf (rounds; 20,000 is about 0.4 ms)" % (LEAF_HZ // 1000),
           ["python", "leaf", "samples", "yield %", "missed %", "retried %", "marked %", "chain a %", "target on CPU %"],

@@ -27,7 +27,7 @@ static int wait_for_guest(struct cmd_recording *r, pid_t pid, uint64_t fd)
     if (rc < 0)
         return cmd_recording_refused(r, rc);
     cmd_recording_end(r, &result);
-    return CMD_OK;
+    return result.write_error ? CMD_FAILED : CMD_OK;
 }
 
 /* The program is at another terminal, or does not mind: this one is ours. */
@@ -89,6 +89,8 @@ int cmd_attach(int argc, char **argv)
             status = cmd_recording_refused(&r, rc);
         else
             cmd_recording_end(&r, &result);
+        if (rc == 0 && result.write_error) /* unlike run's, the status is ours alone */
+            status = CMD_FAILED;
     }
     cmd_recording_release(&r);
     return status;

@@ -269,22 +269,30 @@ def wait_until(condition, what, limit=60):
     raise AssertionError("did not come: " + what)
 
 
-def forbid_process_vm_readv():
-    """A seccomp filter as containers have it: EPERM for the one system call."""
-    if os.uname().machine != "x86_64":
-        raise OSError("the filter is for x86-64")
-    number = 310
-    program = b"".join(struct.pack("<HBBI", *op) for op in [
-        (0x20, 0, 0, 0),              # load the number
-        (0x15, 0, 1, number),         # is it process_vm_readv?
-        (0x06, 0, 0, 0x00050001),     # then EPERM
-        (0x06, 0, 0, 0x7FFF0000),     # else go on
-    ])
-    buffer = ctypes.create_string_buffer(program, len(program))
-    header = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", 4, ctypes.addressof(buffer)), 16)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(header)), 0, 0):
-        raise OSError(ctypes.get_errno(), "seccomp")
+# System calls of x86-64, and what a filter may do about one.
+PTRACE, PROCESS_VM_READV, PROCESS_VM_WRITEV = 101, 310, 311
+REFUSE, KILL = 0x00050001, 0x80000000  # EPERM; SIGSYS to the whole process
+
+
+def seccomp(action, *numbers):
+    """For preexec_fn: a filter of the system calls with these numbers, as containers have it. It goes to all that is started."""
+    def install():
+        if os.uname().machine != "x86_64":
+            raise OSError("the filter is for x86-64")
+        ops = [(0x20, 0, 0, 0)]  # load the number
+        ops += [(0x15, len(numbers) - i, 0, number) for i, number in enumerate(numbers)]  # is it this one? then to the last op
+        ops += [(0x06, 0, 0, 0x7FFF0000), (0x06, 0, 0, action)]  # go on; or else
+        program = b"".join(struct.pack("<HBBI", *op) for op in ops)
+        buffer = ctypes.create_string_buffer(program, len(program))
+        header = ctypes.create_string_buffer(struct.pack("<HxxxxxxQ", len(ops), ctypes.addressof(buffer)), 16)
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(header)), 0, 0):
+            raise OSError(ctypes.get_errno(), "seccomp")
+
+    return install
+
+
+forbid_process_vm_readv = seccomp(REFUSE, PROCESS_VM_READV)
 
 
 def cpus():

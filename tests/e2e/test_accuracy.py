@@ -66,8 +66,20 @@ def test_lines(python, tmp_path):
     assert called > 0.9 * functions["inner"]["total"]
 
 
+def check_boundaries(recording):
+    """C code that calls back leaves no gap: its caller stands right above what it called, in every stack."""
+    stacks = [[frame_name(f) for f in frames] for frames, _ in recording.stacks() if not is_marked(frames)]
+    for chain in (["main", "sorts", "key_of"], ["main", "substitutes", "sub", "replacement"], ["main", "calls_c", "from_c"]):
+        called = [names for names in stacks if chain[-1] in names]
+        assert called, "%s is in no stack" % chain[-1]
+        for names in called:
+            end = names.index(chain[-1]) + 1
+            assert names[:end] == ["<module>"] + chain, names
+
+
 def test_names(python, tmp_path):
-    recording = record([python.path, workload("names.py"), "1.6"], tmp_path / "x.pyro")
+    recording = record([python.path, workload("names.py"), "2"], tmp_path / "x.pyro")
+    check_boundaries(recording)
     rows = recording.rows()
     names = {r["name"] for r in rows}
     qualified = python.version >= (3, 11)

@@ -1,6 +1,11 @@
 """`attach`: a recording of a program that already runs, which never notices."""
+import glob
+import os
+import re
 import signal
 import subprocess
+import sys
+import time
 
 import pytest
 
@@ -85,6 +90,85 @@ def test_idle_program(python, target, tmp_path):
     pyrometer("attach", "--for", "0.5", "-o", tmp_path / "x.pyro", one.pid, check=0)
     row = Recording(tmp_path / "x.pyro").row("idle")
     assert row and row["total_percent"] > 90
+
+
+def test_target_that_is_killed(python, target, tmp_path):
+    """SIGKILL for the program ends the recording, too: what was seen until then is kept, in a whole file."""
+    one = target([python.path, workload("chains.py"), "10", "20000", "120"])
+    path = tmp_path / "x.pyro"
+    process = subprocess.Popen([PYROMETER, "attach", "-o", str(path), str(one.pid)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               encoding="utf-8")
+    wait_until(lambda: path.exists() and path.stat().st_size > 4096, "the first samples")
+    one.process.kill()
+    err = process.communicate(timeout=harness.HANG)[1]
+    assert process.returncode == 0 and "hottest functions" in err, err
+    assert Recording(path).row("main", file="chains.py")
+    assert "whole" in Recording(path).verify().stdout
+
+
+@pytest.mark.strict
+def test_output_is_refused_and_forced(default_python, target, tmp_path):
+    one = target([default_python.path, workload("chains.py"), "10", "20000", "60"])
+    path = tmp_path / "x.pyro"
+    path.write_bytes(b"precious")
+    line = harness.one_line_error(pyrometer("attach", "--for", "0.2", "-o", path, one.pid), 1)
+    assert "--force" in line and path.read_bytes() == b"precious" and one.alive()
+    pyrometer("attach", "--for", "0.2", "--quiet", "--force", "-o", path, one.pid, check=0)
+    assert "whole" in Recording(path).verify().stdout
+
+
+# --- the sampler only reads ---
+
+
+never_stops_or_writes = harness.seccomp(harness.KILL, harness.PTRACE, harness.PROCESS_VM_WRITEV)
+filtered = pytest.mark.skipif(os.uname().machine != "x86_64" or "PYROMETER_SANITIZED" in os.environ,
+                              reason="the filter is written for x86-64, and a sanitizer traces us at the end")
+
+
+@filtered
+def test_the_filter_kills():
+    """Or the two tests after this one would prove nothing."""
+    for call in ("ptrace(0, 0, 0, 0)", "process_vm_writev(0, 0, 0, 0, 0, 0)"):
+        done = subprocess.run([sys.executable, "-c", "import ctypes; ctypes.CDLL(None)." + call], preexec_fn=never_stops_or_writes)
+        assert done.returncode == -signal.SIGSYS, call
+
+
+def memory_for_writing(pid, of):
+    """The descriptors of a process that could write to another one's memory."""
+    found = []
+    for path in glob.glob("/proc/%d/fd/*" % pid):
+        try:
+            flags = re.search(r"flags:\s*(\d+)", open(path.replace("/fd/", "/fdinfo/")).read())
+            if re.fullmatch("/proc/%d/(task/.*/)?mem" % of, os.readlink(path)) and int(flags.group(1), 8) & os.O_ACCMODE:
+                found.append(path)
+        except OSError:  # closed meanwhile
+            pass
+    return found
+
+
+@filtered
+def test_attach_and_dump_only_read(python, target, tmp_path):
+    """No ptrace, nothing written to the program, nothing of ours inside it: the kernel would kill us for the first two."""
+    one = target([python.path, workload("chains.py"), "10", "20000", "120"])
+    process = subprocess.Popen([PYROMETER, "attach", "--quiet", "--for", "0.4", "-o", str(tmp_path / "x.pyro"), str(one.pid)],
+                               stdin=subprocess.DEVNULL, preexec_fn=never_stops_or_writes)
+    while process.poll() is None:
+        assert not memory_for_writing(process.pid, one.pid)
+        time.sleep(0.02)
+    assert process.returncode == 0
+    assert Recording(tmp_path / "x.pyro").row("main", file="chains.py")
+    dump = pyrometer("dump", "--locals", one.pid, preexec_fn=never_stops_or_writes, check=0)
+    assert "main" in dump.stdout
+    with open("/proc/%d/maps" % one.pid) as f:
+        assert "libpyrometer" not in f.read()
+
+
+@filtered
+def test_run_only_reads(python, tmp_path):
+    text = spin_text("spin", 0.3) + "print(open('/proc/self/maps').read())\n"
+    done = pyrometer("run", "--quiet", "-o", tmp_path / "x.pyro", "--", python.path, "-c", text, preexec_fn=never_stops_or_writes, check=0)
+    assert Recording(tmp_path / "x.pyro").row("spin")
+    assert "[stack]" in done.stdout and "libpyrometer" not in done.stdout
 
 
 def test_traced_program(default_python, target, tmp_path):

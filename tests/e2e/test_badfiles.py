@@ -1,6 +1,7 @@
 """Files that are not what they should be: a clear line, the right status, nothing lost, no crash."""
 import os
 import random
+import re
 import struct
 
 import pytest
@@ -12,6 +13,7 @@ pytestmark = pytest.mark.strict
 READERS = [("info",), ("report",), ("verify",), ("export", "collapsed"), ("tree",)]
 HEADER = 64
 CHUNK_HEADER = 32
+END = 9  # the kind of the last chunk
 
 
 @pytest.fixture(scope="module")
@@ -200,10 +202,12 @@ def test_bit_flips(good, tmp_path, scale):
         for command in READERS[:2] + READERS[3:]:
             assert pyrometer(*command, path).returncode in (0, 1)
         out = tmp_path / "repaired.pyro"
-        done = pyrometer("verify", "--repair", "--force", "-o", out, path)
-        if done.returncode == 0:
-            assert pyrometer("report", out).returncode == 0
-            Recording(out).report()
+        pyrometer("verify", "--repair", "--force", "-o", out, path, check=0)
+        others = [good[c[0] + CHUNK_HEADER:c[2]] for c in chunks(good) if not c[0] <= place < c[2] and c[1] != END]
+        repaired = out.read_bytes()
+        kept = [repaired[c[0] + CHUNK_HEADER:c[2]] for c in chunks(repaired) if c[1] != END]
+        assert kept == others, "a flipped bit at %d: %d of %d other chunks are there" % (place, len(kept), len(others))
+        Recording(out).report()
 
 
 def test_views_say_that_something_is_missing(good, tmp_path):
@@ -216,6 +220,8 @@ def test_views_say_that_something_is_missing(good, tmp_path):
     done = pyrometer("report", path, check=0)
     assert "damaged" in done.stdout + done.stderr
     assert "verify" in done.stdout + done.stderr  # what to do
+    lost = re.findall(r"^lost +(.*)$", pyrometer("info", path, check=0).stdout, re.M)
+    assert len(lost) == 1 and "1 chunk damaged" in lost[0], lost
 
 
 def test_repair_refuses_to_overwrite(good, tmp_path):

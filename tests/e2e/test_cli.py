@@ -58,6 +58,19 @@ def test_the_table_was_read():
     assert len(COMMANDS) >= 8 and "run" in COMMANDS
 
 
+# --- the binary ---
+
+
+@pytest.mark.skipif("PYROMETER_SANITIZED" in os.environ, reason="a sanitizer's library is in it")
+@pytest.mark.parametrize("name", ["pyrometer", "libpyrometer-agent.so"])
+def test_needs_nothing_but_glibc(name):
+    path = os.path.join(os.path.dirname(harness.PYROMETER), name)
+    done = subprocess.run(["objdump", "-p", path], stdout=subprocess.PIPE, encoding="utf-8", check=True)
+    needed = set(re.findall(r"^\s*NEEDED\s+(\S+)", done.stdout, re.M))
+    assert "libc.so.6" in needed
+    assert needed <= {"libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0", "ld-linux-x86-64.so.2"}, needed
+
+
 # --- help ---
 
 

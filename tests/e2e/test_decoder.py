@@ -46,6 +46,7 @@ def check_same(path):
         assert (row["samples"], row["total_samples"]) == (self_samples, total_samples), frame
         assert row["self"] == pytest.approx(self_ns / 1e9), frame
     info = Recording(path).info()
+    assert (info["samples"], info["sample_records"]) == (report["samples"], len(decoded.samples))
     assert decoded.run_id.hex() == info["run"]["id"]
     assert decoded.meta["command"] == info["run"]["command"]
     assert len(info["stats"]) >= 24
@@ -62,13 +63,36 @@ def test_recording(tmp_path, default_python):
     assert all(t["process"] in decoded.processes for t in decoded.threads.values())
 
 
+def test_interval_is_randomised(tmp_path, default_python):
+    """Evenly from half a period to one and a half, so that no rhythm of the program can meet it. A sample that was stored alone lasts
+    from the look before it; whether it was alone, in a program that never holds still, has nothing to do with that."""
+    period = 1 / 200
+    recording = record([default_python.path, workload("chains.py"), "10", "200", "1.3"], tmp_path / "x.pyro", "--sample=200")
+    gaps = [duration / 1e9 / period for _, _, _, count, _, duration in decode(recording.path).samples if count == 1]
+    assert len(gaps) > 50, len(gaps)
+
+    def share(low, high):
+        return sum(low <= gap < high for gap in gaps) / len(gaps)
+
+    # a quarter, a half and a quarter; a busy machine only makes it wider
+    assert share(0, 0.75) > 0.1 and share(1.25, 100) > 0.1, sorted(gaps)
+    assert share(0.75, 1.25) > 0.2 and share(0.4, 1.6) > 0.6, sorted(gaps)
+
+
+def test_equal_samples_are_stored_once(tmp_path, default_python):
+    text = "import time\ndef nap():\n    time.sleep(1)\nnap()\n"
+    decoded = decode(record([default_python.path, "-c", text], tmp_path / "x.pyro").path)
+    counts = [s[3] for s in decoded.samples if "nap" in [name for name, _, _ in decoded.frames(s[1])]]
+    assert sum(counts) > 100, counts
+    assert len(counts) < sum(counts) / 10, counts
+
+
 @pytest.mark.parametrize("path", GOLDEN, ids=os.path.basename)
 def test_golden(path):
     decoded = check_same(path)
     assert (decoded.major, decoded.minor) == (1, 0)
 
 
-@pytest.mark.skipif(not GOLDEN, reason="tests/golden holds no recordings")
 def test_damage(tmp_path):
     """Both readers find the same chunks in a file with a hole, and in a torn one."""
     with open(GOLDEN[0], "rb") as f:

@@ -82,3 +82,38 @@ def test_allocators(document):
     assert len(ALLOCATORS) == 13
     for number, name in enumerate(ALLOCATORS):
         assert "%d %s" % (number, name) in text, name
+
+
+# --- facts ---
+
+WRITERS = "".join(read("src", "record", name) for name in sorted(os.listdir(os.path.join(ROOT, "src", "record"))) if name.endswith(".c"))
+IMPORTS = read("src", "profile", "import.c")
+
+
+def facts(document):
+    """{key: what is said of it} in the table of META; a cell may name several keys."""
+    table = document.partition("### META (1)")[2].partition("### ")[0]
+    found = {}
+    for row in table_rows(table):
+        for key in re.findall(r"[\w.]+", row[0].replace("`", "")):
+            found[key] = row[1]
+    del found["key"]
+    return {key: text for key, text in found.items() if key.strip("-")}
+
+
+def test_facts(document):
+    """Every key that is written is documented, and the other way round."""
+    written = set(re.findall(r'(?:format_writer_meta|put_proc_field|put_patterns)\([^;"]*"([^"]+)"', WRITERS + IMPORTS))
+    written |= {name + ".ID" for name in re.findall(r'sizeof key, "(\w+)\.%u"', WRITERS)}
+    assert len(written) >= 20 and "calibration.ID" in written
+    assert written == set(facts(document)), written ^ set(facts(document))
+
+
+def test_modes_and_instruments(document):
+    modes = re.findall(r'begin\(&r, options, "(\w+)"\)', WRITERS)
+    assert sorted(modes) == ["attach", "invite", "run"]
+    instruments = re.findall(r'\{RING_[\w |]+, "(\w+)"\}', WRITERS) + ["sample"]
+    assert len(instruments) >= 6
+    for key, words in (("mode", modes), ("instruments", instruments)):
+        for word in words:
+            assert re.search(r"(^|`)%s(`|$)" % word, facts(document)[key]), (key, word)  # the cell has lost its outer quotes

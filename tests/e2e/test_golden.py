@@ -13,8 +13,9 @@ GOLDEN = sorted(glob.glob(os.path.join(ROOT, "tests", "golden", "*.pyro")))
 
 
 def test_there_are_some():
-    if not GOLDEN:
-        pytest.skip("tests/golden holds no recordings yet")
+    assert GOLDEN, "tests/golden holds no recordings"
+    for path in GOLDEN:
+        assert os.path.exists(path[:-len(".pyro")] + ".json"), path
 
 
 def known(got, expected):

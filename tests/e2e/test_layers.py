@@ -3,10 +3,13 @@
 The layer table there has rows "| `src/base` | what lives there | may include |"; the last column is a
 list of folders (base, format, …), with words that are no folder's name left aside.
 """
+import ast
+import fnmatch
 import glob
 import os
 import re
 import subprocess
+import sys
 
 import pytest
 
@@ -74,6 +77,7 @@ def test_includes_keep_the_law(path):
         if "/" not in name:
             continue  # a neighbour by its bare name, or a generated header
         assert target in FOLDERS, "%s:%d: %s is no folder of src" % (short(path), number, target)
+        assert target == folder or not name.endswith("/internal.h"), "%s:%d: %s is for its own folder" % (short(path), number, name)
         assert may is None or target == folder or target in may, (
             "%s:%d includes %s; ARCHITECTURE.md lets src/%s include %s" % (
                 short(path), number, name, folder, ", ".join(sorted(may)) or "nothing"))
@@ -137,28 +141,57 @@ def test_file_says_what_it_is(path):
         assert f.read(3) == "/* "
 
 
-def test_zstd_in_one_file():
-    users = [short(s) for s in SOURCES if re.search(r"#\s*include\s+<zstd", open(s, encoding="utf-8").read())]
-    assert len(users) <= 1, users
+# What a library's headers are called.
+LIBRARIES = {"zlib": r"zlib", "zstd": r"zstd", "xxhash": r"xxh", "ncurses": r"(n?curses|term)\.h", "SQLite": r"sqlite"}
 
 
-def test_zlib_in_few_files():
-    """The zip reader, and whoever writes gzip or PNG."""
-    users = {short(s) for s in SOURCES if re.search(r"#\s*include\s+<zlib", open(s, encoding="utf-8").read())}
-    assert users <= {"src/base/zip.c", "src/export/gzip.c", "src/draw/png.c"}, users
+def allowed_users():
+    """{library: patterns of the files that may include its headers}, out of "(and zlib in `zip.c` alone)"."""
+    allowed = {}
+    with open(os.path.join(ROOT, "ARCHITECTURE.md"), encoding="utf-8") as f:
+        for folder, libraries, file in re.findall(r"^\| `(src/\w+)` .*\(and ([\w, ]+) in `([^`]+)` alone\) \|$", f.read(), re.M):
+            for library in libraries.split(", "):
+                allowed.setdefault(library, []).append("%s/%s" % (folder, file))
+    return allowed
 
 
-def test_ncurses_in_one_file():
-    users = {short(s) for s in SOURCES if re.search(r"#\s*include\s+<(n?curses|term)\.h", open(s, encoding="utf-8").read())}
-    assert users <= {"src/view/screen.c"}, users
+def test_every_library_has_its_place():
+    assert set(allowed_users()) == set(LIBRARIES)
+    assert len(allowed_users()["zlib"]) == 3
 
 
-def test_sqlite_behind_the_store():
-    users = {short(s) for s in SOURCES if re.search(r"#\s*include\s+<sqlite3?", open(s, encoding="utf-8").read())}
-    assert users <= {"src/history/sqlite.h"}, users
-    for path in SOURCES:
-        if "history/sqlite.h" in [name for _, name in includes(path)]:
-            assert short(path).startswith("src/history/sqlite"), short(path)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_libraries_stay_in_their_place(library):
+    """In the files that ARCHITECTURE.md names, or in a header that only these include."""
+    allowed = allowed_users()[library]
+
+    def may(path):
+        return any(fnmatch.fnmatch(short(path), pattern) for pattern in allowed)
+
+    users = [s for s in SOURCES if re.search(r"#\s*include\s+<%s" % LIBRARIES[library], open(s, encoding="utf-8").read())]
+    assert users, "nobody includes %s: is the pattern right?" % library
+    for path in users:
+        others = [s for s in SOURCES if os.path.relpath(path, SRC) in [name for _, name in includes(s)]] if path.endswith(".h") else [path]
+        assert others and all(may(s) for s in others), "%s includes %s" % (short(path), library)
+
+
+def test_the_package_knows_no_sources():
+    """It starts the binary and reads its JSON: Python, the standard library, and pandas where somebody asks for it."""
+    with open(os.path.join(ROOT, "ARCHITECTURE.md"), encoding="utf-8") as f:
+        assert "| `python/pyrometer` | the Python package: starts the binary, reads its JSON | nothing of the C sources |" in f.read()
+    folder = os.path.join(ROOT, "python", "pyrometer")
+    files = [f for f in os.listdir(folder) if f != "__pycache__"]
+    assert "__init__.py" in files and all(f.endswith(".py") or f == "py.typed" for f in files), files
+    for name in files:
+        with open(os.path.join(folder, name), encoding="utf-8") as f:
+            tree = ast.parse(f.read())
+        for node in ast.walk(tree):
+            modules = [a.name for a in node.names] if isinstance(node, ast.Import) else (
+                [node.module] if isinstance(node, ast.ImportFrom) and not node.level else [])
+            for module in modules:
+                top = module.split(".")[0]
+                assert top in sys.stdlib_module_names or top == "pandas" and node not in tree.body, "%s:%d" % (name, node.lineno)
+            assert not (isinstance(node, ast.ImportFrom) and node.level > 1), "%s:%d" % (name, node.lineno)
 
 
 @pytest.mark.strict

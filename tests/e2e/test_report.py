@@ -3,6 +3,7 @@ import csv
 import io
 import json
 import os
+import re
 
 import pytest
 
@@ -27,10 +28,59 @@ def test_json_contract(shares):
         assert abs(row["self"] / report["total"] * 100 - row["self_percent"]) < 0.01
         assert abs(row["total"] / report["total"] * 100 - row["total_percent"]) < 0.01
         assert isinstance(row["line"], int) or row["line"] is None
-    with open(os.path.join(ROOT, "docs", "json.md"), encoding="utf-8") as f:
-        contract = f.read()
     for field in set(report) | set(report["rows"][0]):
-        assert "`%s`" % field in contract, "docs/json.md does not know %s" % field
+        assert "`%s`" % field in CONTRACT, "docs/json.md does not know %s" % field
+
+
+with open(os.path.join(ROOT, "docs", "json.md"), encoding="utf-8") as document:
+    CONTRACT = document.read()
+
+
+def promised(*titles):
+    """The keys in the first table behind the last of these titles, which follow each other in docs/json.md."""
+    text = CONTRACT
+    for title in titles:
+        assert text.count("\n%s\n" % title) >= 1, title
+        text = text.partition("\n%s\n" % title)[2]
+    table = re.search(r"\n\| key \|.*\n\|[-|]+\n((?:\|.*\n)+)", text).group(1)
+    return {key for row in table.splitlines() for key in re.findall(r"`(\w+)`", row.split("|")[1])}
+
+
+def test_json_contract_of_the_parts(shares):
+    """What several commands print: all of it, and nothing else."""
+    for printed in (shares.report(), shares.info()):
+        assert set(printed["run"]) == promised("### `run`: the recording")
+        assert set(printed["sampling"]) == promised("### `sampling`: how it was sampled")
+        assert set(printed["losses"]) == promised("### `losses`: what is missing")
+
+
+def test_json_contract_of_info(shares):
+    info = shares.info()
+    assert set(info) == promised("## pyrometer info --json")
+    text = CONTRACT.partition("## pyrometer info --json")[2].partition("\n## ")[0] + "\n"
+    for part in ("processes", "threads", "chunks"):
+        told = re.search(r"\n`%s`[:,](.*?)\n\n" % part, text, re.S).group(1)
+        for key in info[part][0]:
+            assert "`%s`" % key in told, "docs/json.md does not know %s of %s" % (key, part)
+
+
+def test_json_contract_of_verify(shares, tmp_path):
+    whole = json.loads(pyrometer("verify", "--json", shares.path, check=0).stdout)
+    assert set(whole) == promised("## pyrometer verify --json")
+    with open(shares.path, "rb") as f:
+        (tmp_path / "torn.pyro").write_bytes(f.read()[:-9])
+    torn = json.loads(pyrometer("verify", "--json", "--repair", tmp_path / "torn.pyro", check=0).stdout)
+    assert set(torn) == set(whole) and torn["repaired"] == str(tmp_path / "torn-repaired.pyro")
+
+
+def test_json_contract_of_dump(target):
+    from harness import default_python
+    one = target([default_python().path, workload("chains.py"), "10", "20000", "60"])
+    dump = json.loads(pyrometer("dump", "--json", "--locals", one.pid, check=0).stdout)
+    assert set(dump) == promised("## pyrometer dump --json")
+    thread = dump["threads"][0]
+    assert set(thread) == promised("## pyrometer dump --json", "A thread:")
+    assert set(thread["frames"][0]) == promised("## pyrometer dump --json", "A frame:")
 
 
 def test_sorted_by_self_and_by_total(shares):

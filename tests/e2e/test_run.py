@@ -125,25 +125,51 @@ int main(int argc, char **argv)
 """
 
 
-def test_embedded(python, tmp_path):
-    """A C program with a Python inside, linked against libpython."""
+def make_host(python, folder, static):
+    """The C program above, linked against libpython, or with libpython in it."""
     config = python.path + "-config"
     if python.name.endswith("-system"):
         config = shutil.which("python%s-config" % python.minor, path="/usr/bin") or ""
     if not os.access(config, os.X_OK):
         pytest.skip("no headers for %s" % python)
-    source = tmp_path / "host.c"
+    source, host = folder / "host.c", folder / "host"
     source.write_text(EMBEDDED)
 
     def flags(*what):
         return subprocess.run([config, *what], stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout.split()
 
     libdir = os.path.join(os.path.dirname(os.path.dirname(python.path)), "lib")
-    host = tmp_path / "host"
-    subprocess.run(["gcc", str(source), "-o", str(host), *flags("--includes"), *flags("--embed", "--ldflags"),
-                    "-Wl,-rpath," + libdir], check=True)
-    recording = record([str(host), spin_text("in_host", 0.4)], tmp_path / "x.pyro")
+    link = [*flags("--embed", "--ldflags"), "-Wl,-rpath," + libdir]
+    if static:
+        archive = os.path.join(flags("--configdir")[0], "libpython%s.a" % python.minor)
+        if not os.path.exists(archive):
+            pytest.skip("no %s" % archive)
+        # as python itself is linked: its symbols are there for modules, and for our library
+        link = ["-Wl,--export-dynamic", archive, *[f for f in link if not f.startswith("-lpython")]]
+        if python.name.endswith("-system"):  # Debian's is not position-independent, and has more modules in it
+            link += ["-no-pie", "-lz", "-lexpat"]
+    subprocess.run(["gcc", str(source), "-o", str(host), *flags("--includes"), *link], check=True)
+    return str(host)
+
+
+WHERE = "print('libpython' in open('/proc/self/maps').read())\n"
+
+
+def test_embedded(python, tmp_path):
+    host = make_host(python, tmp_path, static=False)
+    recording = record([host, spin_text("in_host", 0.4) + WHERE], tmp_path / "x.pyro")
+    assert recording.stdout == "True\n"
     busy_in(recording, "in_host")
+
+
+@pytest.mark.long
+def test_embedded_static(python, tmp_path):
+    host = make_host(python, tmp_path, static=True)
+    recording = record([host, spin_text("in_host", 0.4) + WHERE], tmp_path / "x.pyro")
+    assert recording.stdout == "False\n"
+    busy_in(recording, "in_host")
+    calls = record([host, "def f(): pass\nfor _ in range(1000): f()\n"], tmp_path / "calls.pyro", "--calls")
+    assert calls.row("f")["calls"] == 1000
 
 
 # --- the program does not notice ---
@@ -427,7 +453,35 @@ def test_summary(default_python, tmp_path):
     for word in ("elapsed", "cpu", "memory", "process", "thread"):
         assert word in text.lower(), text
     assert "\x1b" not in text  # no colour where no terminal is
-    assert re.search(r"\d+(\.\d+)? ?%", text), text
+    functions, lines = hottest(text, "hottest functions"), hottest(text, "hottest lines")
+    assert [name for _, name, _ in functions if name.startswith("hot_")] == ["hot_70", "hot_20", "hot_10"], text
+    assert functions[0][0] > 50 and lines[0][1] == "hot_70", text
+    for rows in (functions, lines):
+        assert sum(share for share, _, _ in rows) < 100.5, text
+        assert all(re.match(r".*shares\.py:\d+$", place) for _, name, place in rows if name.startswith("hot_")), text
+
+
+def hottest(summary, title):
+    """[(share, function, "file:line")] of one of the lists in the summary; each row has all three."""
+    rows = []
+    for line in summary.partition(title)[2].splitlines()[1:]:
+        if not line.startswith("  "):
+            break
+        share, name, place = re.fullmatch(r" +(\d+\.\d) % (?:± \d+\.\d *| +)(\S+)(?:  (.*))?", line).groups()
+        rows.append((float(share), name, place))
+    return rows
+
+
+def test_summary_has_five_rows(default_python, tmp_path):
+    """Of seven functions, which take as long each; the heaviest first."""
+    text = "".join(spin_text("part_%d" % i, 0.12) for i in range(7))
+    summary = pyrometer("run", "--no-history", "-o", tmp_path / "x.pyro", "--", default_python.path, "-c", text, check=0).stderr
+    for title in ("hottest functions", "hottest lines"):
+        rows = hottest(summary, title)
+        assert len(rows) == 5, summary
+        shares = [share for share, _, _ in rows]
+        assert shares == sorted(shares, reverse=True) and min(shares) > 0, summary
+        assert sum(name.startswith("part_") for _, name, _ in rows) >= 3, summary
 
 
 NEXT = {
@@ -522,6 +576,10 @@ def test_too_short_to_sample(default_python, tmp_path):
     assert report["rows"] == [] and report["total"] == 0
     record([default_python.path, workload("short.py")], tmp_path / "y.pyro")
     pyrometer("report", tmp_path / "y.pyro", check=0)
+    # seen, but for a handful of looks: the summary and the report both say what else to try
+    done = pyrometer("run", "--sample=20", "-o", tmp_path / "z.pyro", "--", default_python.path, "-c", spin_text("spin", 0.3), check=0)
+    for text in (done.stderr, pyrometer("report", tmp_path / "z.pyro", check=0).stdout):
+        assert "too short to sample" in text and "--sample=" in text and "--calls" in text, text
 
 
 def test_command_not_found(tmp_path):
@@ -547,10 +605,22 @@ def test_info(default_python, tmp_path):
     for name in ("ticks_requested", "ticks_taken", "samples", "samples_retried", "samples_marked", "ticks_missed",
                  "sampler_cpu_ns", "peak_rss_bytes", "elapsed_ns"):
         assert name in stats, name
+    assert stats["sampler_cpu_ns"] > 0 and stats["ticks_taken"] > 0
+    sampling = info["sampling"]
+    assert sampling["achieved_hz"] == pytest.approx(stats["ticks_taken"] / (stats["sampled_ns"] / 1e9))
+    assert sampling["requested_hz"] == 1000 and 0 < sampling["achieved_hz"] < 1500, sampling
+    assert sampling["sampler_cpu_seconds"] == pytest.approx(stats["sampler_cpu_ns"] / 1e9)
     assert stats["exit_status"] == 0
     assert stats["elapsed_ns"] > 0 and stats["peak_rss_bytes"] > 1 << 20
     plain = pyrometer("info", recording.path, check=0).stdout
     assert "an argument" in plain and "samples" in plain
+    facts = dict(re.findall(r"^(\w+) +(.*)$", plain.partition("\n\n")[0], re.M))
+    assert facts["instruments"] == info["meta"]["instruments"] == "sample"
+    assert (facts["machine"], facts["host"]) == (os.uname().machine, os.uname().nodename)
+    assert facts["python"] == ".".join(map(str, default_python.version))
+    assert "%.0f looks a second" % sampling["achieved_hz"] in facts["samples"]
+    lost = re.findall(r"\d+ look", facts["lost"])  # a busy machine misses some; test_badfiles.py has more to lose
+    assert lost == (["%d look" % stats["ticks_missed"]] if stats["ticks_missed"] else []), facts
 
 
 def test_exit_status_is_recorded(default_python, tmp_path):

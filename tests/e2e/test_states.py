@@ -3,6 +3,8 @@ import pytest
 
 from harness import record, workload
 
+WAITS_FOR_THE_GIL = 1 << 2  # docs/format.md
+
 
 def by_thread(recording, metric):
     """Seconds by thread name, the whole thread."""
@@ -14,6 +16,19 @@ def by_thread(recording, metric):
                 assert known not in found, "two rows for %s" % known
                 found[known] = row["total"]
     return found
+
+
+def waits_for_the_gil(recording):
+    """{thread name: share of its samples in which it waits for the GIL}; no view shows it, so the file is asked."""
+    import pyro_decoder
+    with open(recording.path, "rb") as f:
+        decoded = pyro_decoder.Recording(f.read())
+    samples, waits = {}, {}
+    for thread, _, state, count, _, _ in decoded.samples:
+        name = decoded.strings[decoded.threads[thread]["name"]]
+        samples[name] = samples.get(name, 0) + count
+        waits[name] = waits.get(name, 0) + (count if state & WAITS_FOR_THE_GIL else 0)
+    return {name: waits[name] / samples[name] for name in samples}
 
 
 @pytest.mark.serial
@@ -37,6 +52,12 @@ def test_states_of_threads(python, tmp_path):
     both = gil["fighter-1"] + gil["fighter-2"]
     assert both < 1.1 * max(wall["fighter-1"], wall["fighter-2"]), (gil, wall)
     assert both > 0.6 * min(wall["fighter-1"], wall["fighter-2"]), (gil, wall)
+    # and each waits for it for a good part; whoever waits for something else does not
+    waits = waits_for_the_gil(recording)
+    for fighter in ("fighter-1", "fighter-2"):
+        assert 0.1 < waits[fighter] < 0.9, waits
+    for other, part in (("waiter", 0.1), ("sleeper", 0.4)):  # the last one wakes up now and then, and needs it to go on
+        assert waits[other] < part, waits
 
 
 def test_one_thread_has_the_gil(python, tmp_path):

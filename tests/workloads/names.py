@@ -2,13 +2,15 @@
 
     names.py [SECONDS]
 """
+import ctypes
 import os
+import re
 import sys
 import tempfile
 import time
 
 seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
-slice_s = seconds / 8
+slice_s = seconds / 11
 
 
 def spin():
@@ -39,6 +41,36 @@ def générateur():
     yield 1
 
 
+# C code between two Python functions: its caller and what it calls back.
+
+
+def key_of(x):
+    spin()
+    return x
+
+
+def sorts():
+    sorted([1], key=key_of)
+
+
+def replacement(match):
+    spin()
+    return ""
+
+
+def substitutes():
+    re.sub("x", replacement, "x")
+
+
+def from_c():
+    spin()
+    return 0
+
+
+def calls_c():
+    ctypes.CFUNCTYPE(ctypes.c_int)(from_c)()
+
+
 def main():
     (lambda: spin())()
     Outer.Inner().method()
@@ -47,6 +79,9 @@ def main():
     [spin() for _ in range(1)]
     exec("def from_text():\n    spin()\nfrom_text()\n", globals())
     list(générateur())
+    sorts()
+    substitutes()
+    calls_c()
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "slow_to_import.py"), "w") as f:
             f.write("import __main__\n__main__.spin()\n")
