@@ -21,6 +21,7 @@ GUESS = 80000    # samples a second, to choose the length of a look; looks go on
 MOST_LOOKS = 12  # at one program on one version
 LEAF_LOOKS_S = 0.4  # short, so that one pause of a busy machine spoils the balance of one look only
 LEAF_HZ = 10000
+MOSTLY_BELIEVED = 20  # percent that are marked, at most
 LEAVES = ["1", "20", "200", "2000", "20000"]
 UNSAFE = {"PYROMETER_UNSAFE_NO_CHECK": "1"}
 SHOWS_TEARS = ["60", "20", "100000"]  # chains.py: deep and quick
@@ -106,8 +107,9 @@ def leaf_lengths(bench, looks):
         rows += mine
         bench.at_least("truth", "%s: ticks that yield a sample, worst leaf (%%)" % python.name, min(r["yield"] for r in mine), 98)
         bench.at_most("truth", "%s: marked at a leaf of 20,000 rounds (%%)" % python.name, mine[-1]["marked"], 2)
-        # each leaf by itself: one that prefers a chain must not hide among the others
-        away = {r["leaf"]: abs(r["balance"] - 50) if r["balance"] is not None else None for r in mine}
+        # each leaf by itself: one that prefers a chain must not hide among the others; but where most samples are marked, so that
+        # nobody takes them for either chain, the few others are those that caught the program in a pause
+        away = {r["leaf"]: abs(r["balance"] - 50) if r["balance"] is not None else None for r in mine if r["marked"] <= MOSTLY_BELIEVED}
         worst = max(away, key=lambda leaf: math.inf if away[leaf] is None else away[leaf])
         bench.at_most("truth", "%s: chain a, points from 50, median of looks, worst leaf" % python.name, away[worst], 2,
                       "leaf of %d rounds" % worst)
