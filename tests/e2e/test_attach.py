@@ -92,9 +92,9 @@ def test_idle_program(python, target, tmp_path):
     assert row and row["total_percent"] > 90
 
 
-def test_target_that_is_killed(python, target, tmp_path):
+def test_target_that_is_killed(default_python, target, tmp_path):
     """SIGKILL for the program ends the recording, too: what was seen until then is kept, in a whole file."""
-    one = target([python.path, workload("chains.py"), "10", "20000", "120"])
+    one = target([default_python.path, workload("chains.py"), "10", "20000", "120"])
     path = tmp_path / "x.pyro"
     process = subprocess.Popen([PYROMETER, "attach", "-o", str(path), str(one.pid)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                encoding="utf-8")
@@ -147,6 +147,7 @@ def memory_for_writing(pid, of):
 
 
 @filtered
+@pytest.mark.long
 def test_attach_and_dump_only_read(python, target, tmp_path):
     """No ptrace, nothing written to the program, nothing of ours inside it: the kernel would kill us for the first two."""
     one = target([python.path, workload("chains.py"), "10", "20000", "120"])
@@ -164,6 +165,7 @@ def test_attach_and_dump_only_read(python, target, tmp_path):
 
 
 @filtered
+@pytest.mark.long
 def test_run_only_reads(python, tmp_path):
     text = spin_text("spin", 0.3) + "print(open('/proc/self/maps').read())\n"
     done = pyrometer("run", "--quiet", "-o", tmp_path / "x.pyro", "--", python.path, "-c", text, preexec_fn=never_stops_or_writes, check=0)
