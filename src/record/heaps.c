@@ -318,7 +318,9 @@ static uint64_t turn(struct heaps *h, struct heaps_process *p, const struct sess
         heaps_snapshot(h, p, RECORD_MEMORY_LAST, now - h->origin_ns);
         p->ended = true;
     } else if (!dead) {
+        uint64_t before = p->checkpoint_ns;
         heaps_keep_time(h, p, clock, is_read(p) ? horizon : min_u64(horizon, p->taken_tick));
+        h->timely |= p->checkpoint_ns != before;
     }
     return taken;
 }
