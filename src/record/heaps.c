@@ -307,7 +307,8 @@ static uint64_t turn(struct heaps *h, struct heaps_process *p, const struct sess
         horizon = UINT64_MAX; /* there is no more to come */
     uint64_t taken = take_process(h, p, clock, horizon);
     bool open = close_rings(h, p, dead);
-    if (dead && !open && taken == 0 && next) { /* it has executed another program */
+    if (dead && !open && taken == 0 && next) {           /* it has executed another program */
+        p->heap.log_ns = heaps_ns(h, clock, next->tick); /* until then it was there */
         heap_drop_all(&p->heap);
         p->image = next->image;
         return 1;

@@ -431,14 +431,15 @@ orders = queue.Queue()
 threads = [threading.Thread(target=worker, args=(orders,)) for _ in range(3)]
 for thread in threads:
     thread.start()
-for turn in range(20):
-    step(100)
-    orders.put(turn + 1)
-    pyrometer.mark("turn")
+for n in range(10):
+    orders.put(n + 1)
 for thread in threads:
     orders.put(0)
 for thread in threads:
     thread.join()
+for turn in range(20):
+    step(100)
+    pyrometer.mark("turn")
 if sys.argv[1:]:
     libc = ctypes.CDLL(None)
     libc.malloc.restype = ctypes.c_void_p
@@ -446,18 +447,20 @@ if sys.argv[1:]:
 """ % os.path.join(harness.ROOT, "python")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["heap", "objects"])
-def test_clean_programs_do_not_leak(mode, tmp_path):
-    """A program that uses the library as programs do and keeps nothing: what is left is the interpreter's, and its loop does not grow. A
-    leak that was put in is the first row."""
+def test_clean_programs_do_not_leak(python, mode, tmp_path):
+    """A program that uses the library as programs do and keeps nothing: what is left is the interpreter's, but for some small caches, and
+    its loop does not grow, though it filled them. A leak that was put in is the first row."""
     app = tmp_path / "app.py"
     app.write_text(CLEAN, encoding="utf-8")
-    command = [harness.default_python().path, str(app)]
-    clean = ask("memory", "leaks", record(command, tmp_path / "clean.pyro", "--memory=" + mode).path, "--by", "line")
-    leaky = ask("memory", "leaks", record([*command, "leak"], tmp_path / "leaky.pyro", "--memory=" + mode).path, "--by", "line")
-    assert clean["total"] < 50000 and clean["growth"]["points"] == 20
-    assert not [r for r in clean["rows"] if r["self"] > 20000 or r["growth_low"] > 1000], clean["rows"][:5]
-    first = leaky["rows"][0]
+    clean = ask("memory", "leaks", record([python.path, str(app)], tmp_path / "clean.pyro", "--memory=" + mode).path, "--by", "line")
+    leaky = ask("memory", "leaks", record([python.path, str(app), "leak"], tmp_path / "leaky.pyro", "--memory=" + mode).path, "--by", "line")
+    left = [r["self"] % (256 << 10) for r in clean["rows"]]  # what is whole is one of Python's arenas, which some line has to take
+    assert sum(left) < 30000 and max(left, default=0) < 10000 and clean["runtime"]["bytes"] > 1 << 20, clean["rows"][:5]
+    assert clean["growth"]["points"] == 20 and clean["growth"]["low"] <= 0
+    assert not [r for r in clean["rows"] if r["growth_low"] > 0], clean["rows"][:5]
+    first = [r for r in leaky["rows"] if r["self"] % (256 << 10)][0]
     assert (first["file"], first["self"]) == (str(app), 100000) and CLEAN.splitlines()[first["line"] - 1].endswith("# leak")
 
 
@@ -570,7 +573,7 @@ sys.path.insert(0, %r)
 import pyrometer
 from truth import PAGE, free, malloc, mmap, munmap, reserve
 kept = reserve()
-munmap(mmap(PAGE), PAGE)
+block = pages = there = back = pid = begin = other = None
 def now(name):
     time.sleep(0.02)
     print(name, time.monotonic(), flush=True)
@@ -608,7 +611,8 @@ os.execv(sys.executable, [sys.executable, __file__, "again"])
 
 
 def test_moments_of_several_processes(truth_env, tmp_path):
-    """By every event: a mapping with a hole in it, a child, and another program that the process has executed."""
+    """By every event: a mapping with a hole in it, a child, and another program that the process has executed. (Its names are all there
+    from the beginning, so that the module's dict grows in no line that counts.)"""
     app = tmp_path / "app.py"
     app.write_text(MOMENTS, encoding="utf-8")
     recording = record([harness.default_python().path, str(app)], tmp_path / "x.pyro", "--memory", "--memory-events", env=truth_env)
