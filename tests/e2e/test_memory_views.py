@@ -280,15 +280,18 @@ def test_time_and_memory_side_by_side(run, tmp_path):
     app.write_text(APP, encoding="utf-8")
     path = make(tmp_path / "both.pyro", "\n".join(
         ["meta command app.py", "process 1 100 python", "thread 1 1 100 MainThread", "code grow %s 3" % app,
-         "stack 0 1 4", "stack 0 1 5"]
+         "stack 0 1 4", "stack 0 1 5", "code spin /srv/spin.py 3", "stack 0 2 7"]
         + ["sample 1 %d %d 100000000 1" % (1 if i % 4 else 2, i * 10**8) for i in range(40)]
+        + ["sample 1 3 %d 100000000 1" % (i * 10**8) for i in range(40, 60)]
         + ["checkpoint 1 2 %d 1000 1 1000 5" % SECOND, "site 1 1 0 1 1000 0 0 0 0 1 1000"]) + "\n")
     assert ask("report", path)["metric"] == "wall"
     lines = {r["line"]: r for r in table("lines", path, "--metric", "peak")}
     assert (lines["4"]["self"], float(lines["4"]["time_self"])) == ("1000", pytest.approx(3.0))
     assert (lines["5"]["self"], float(lines["5"]["time_self"])) == ("0", pytest.approx(1.0))
+    spin = lines["7"]  # of a file that has no memory at all
+    assert (spin["file"], spin["function"], spin["self"], float(spin["time_self"])) == ("/srv/spin.py", "spin", "0", pytest.approx(2.0))
     text = pyrometer("lines", path, "--metric", "peak", check=0).stdout
-    assert "time %" in text and "75.0 %" in text
+    assert "time %" in text and "50.0 %" in text and "33.3 %" in text and "/srv/spin.py" in text and "more file" not in text
     assert "time %" not in pyrometer("lines", run, "--metric", "peak", check=0).stdout
 
 
