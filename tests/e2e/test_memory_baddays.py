@@ -873,7 +873,7 @@ def test_no_lock_for_all(default_python, mode, truth_env, tmp_path, scale):
     done = pyrometer("run", "--quiet", "-o", path, "--memory=" + mode, "--", default_python.path, script(tmp_path, HALT), times,
                      "libpyrometer-agent.so", env=truth_env, check=0)
     (went_on, _, places), (locked_out, control, _) = ([int(n) for n in line.split()] for line in done.stdout.splitlines())
-    assert went_on == 3 * times and places > times / 5, "at %d places" % places
+    assert went_on == 3 * times and places > min(times / 5, 20), "at %d places" % places  # sampling is but a few instructions
     assert locked_out < 3 * control, "the control does not notice a lock"
     recording = Recording(path, done)
     recording.verify()
