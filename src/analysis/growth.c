@@ -49,6 +49,8 @@ struct finding {
     double *sum_x; /* of the points before each; owned */
     struct height *height;
     struct stats_points *points; /* of each row, and of all at the end; owned */
+    struct stats_points *later;  /* the same without the first third of them; owned */
+    size_t first_later;
 };
 
 /* --- marks --- */
@@ -169,21 +171,28 @@ static int find_points(struct finding *f)
     f->sum_x = calloc(f->stops.len + 1, sizeof *f->sum_x);
     f->height = calloc(f->rows->count + 1, sizeof *f->height);
     f->points = calloc(f->rows->count + 1, sizeof *f->points);
-    if (!f->sum_x || !f->height || !f->points)
+    f->later = calloc(f->rows->count + 1, sizeof *f->later);
+    if (!f->sum_x || !f->height || !f->points || !f->later)
         return E_NOMEM;
-    double xx = 0;
-    size_t n = 0;
+    double xx = 0, later_xx = 0;
+    size_t n = 0, all = 0;
+    for (size_t i = 0; i < f->stops.len; i++)
+        all += f->stops.data[i].number != NO_ITERATION;
+    f->first_later = all / 3;
     for (size_t i = 0; i < f->stops.len; i++) {
         if (f->stops.data[i].number == NO_ITERATION)
             continue;
         double x = (double)f->stops.data[i].number;
         f->sum_x[n + 1] = f->sum_x[n] + x;
         xx += x * x;
+        later_xx += n >= f->first_later ? x * x : 0;
         n++;
     }
     f->growth->points = n;
-    for (size_t i = 0; i <= f->rows->count; i++)
+    for (size_t i = 0; i <= f->rows->count; i++) {
         f->points[i].xx = xx;
+        f->later[i].xx = later_xx;
+    }
     return 0;
 }
 
@@ -197,10 +206,23 @@ static void add_run(struct finding *f, size_t row)
         return;
     if (h->since == 0)
         h->first = h->bytes;
+    double height = (double)(int64_t)(h->bytes - h->first);
+    size_t later = h->since > f->first_later ? h->since : f->first_later;
     stats_points_add_run(&f->points[row], (double)(f->point - h->since),
-                         f->sum_x[f->point] - f->sum_x[h->since],
-                         (double)(int64_t)(h->bytes - h->first));
+                         f->sum_x[f->point] - f->sum_x[h->since], height);
+    if (later < f->point)
+        stats_points_add_run(&f->later[row], (double)(f->point - later),
+                             f->sum_x[f->point] - f->sum_x[later], height);
     h->since = f->point;
+}
+
+/* Caches fill in the first iterations, and a line through one step is sure to rise: what grows does so without them, too. */
+static struct stats_slope slope_of(const struct finding *f, size_t row)
+{
+    struct stats_slope s = stats_slope_of(&f->points[row]), later = stats_slope_of(&f->later[row]);
+    s.low = fmin(s.low, later.low);
+    s.high = fmax(s.high, later.high);
+    return s;
 }
 
 /* The records of a checkpoint come after it, and belong to its point: that is past with the next one. */
@@ -245,7 +267,7 @@ static int fit(struct finding *f)
     f->point = g->points;
     for (size_t i = 0; i <= f->rows->count; i++) {
         add_run(f, i);
-        struct stats_slope slope = stats_slope_of(&f->points[i]);
+        struct stats_slope slope = slope_of(f, i);
         if (i < f->rows->count)
             g->row[i] = slope;
         else
@@ -291,6 +313,7 @@ int analysis_growth_init(const struct analysis_rows *rows, const struct analysis
     free(f.sum_x);
     free(f.height);
     free(f.points);
+    free(f.later);
     if (r < 0)
         analysis_growth_release(&growth);
     else

@@ -2,7 +2,8 @@
  *
  * The program says where its iterations are: a mark of one name, set again and again. The recorder takes
  * a checkpoint at each, and a straight line through what is alive there gives bytes an iteration with a
- * 95 % interval. What only wobbles, or grew once, has zero in its interval. */
+ * 95 % interval; another goes through the later two thirds, and the interval holds both. What only wobbles, or grew
+ * once while caches filled, has zero in its interval. */
 #ifndef PYROMETER_ANALYSIS_GROWTH_H
 #define PYROMETER_ANALYSIS_GROWTH_H
 

@@ -233,11 +233,11 @@ static int compare_spans(const void *a, const void *b)
 }
 
 /* Spans that touch or overlap become one. */
-static void merge(analysis_span_vec *spans, size_t from)
+static void merge(analysis_span_vec *spans)
 {
-    size_t kept = from;
-    for (size_t i = from; i < spans->len; i++) {
-        struct analysis_span *last = kept > from ? &spans->data[kept - 1] : NULL;
+    size_t kept = 0;
+    for (size_t i = 0; i < spans->len; i++) {
+        struct analysis_span *last = kept ? &spans->data[kept - 1] : NULL;
         struct analysis_span next = spans->data[i];
         if (last && next.from <= (uint64_t)last->to + 1)
             last->to = next.to > last->to ? next.to : last->to;
@@ -253,7 +253,6 @@ int analysis_lines_spans(const struct analysis_lines *l, const struct analysis_f
 {
     struct buf scratch;
     buf_init(&scratch, ANALYSIS_MATCH_BYTES_MAX);
-    size_t from = spans->len;
     struct memo memo = {0};
     int r = 0;
     for (size_t i = file->first; r == 0 && i < file->first + file->count; i++) {
@@ -269,9 +268,9 @@ int analysis_lines_spans(const struct analysis_lines *l, const struct analysis_f
     if (r == 0)
         r = buf_error(&scratch);
     buf_release(&scratch);
-    if (r == 0 && spans->len > from) {
-        qsort(spans->data + from, spans->len - from, sizeof *spans->data, compare_spans);
-        merge(spans, from);
+    if (r == 0 && spans->len) {
+        qsort(spans->data, spans->len, sizeof *spans->data, compare_spans);
+        merge(spans);
     }
     return r;
 }

@@ -51,8 +51,8 @@ struct analysis_span {
 };
 typedef VEC(struct analysis_span) analysis_span_vec;
 
-/* Appends what is to be shown of a file, in order and without overlaps; nothing if no line of it is
- * worth it. Without source (NULL) the lines themselves are all there is to show. */
+/* Adds what is to be shown of a file to what is there of it already, in order and without overlaps; nothing
+ * if no line of it is worth it. Without source (NULL) the lines themselves are all there is to show. */
 int analysis_lines_spans(const struct analysis_lines *l, const struct analysis_file *file,
                          const struct analysis_lines_select *select,
                          const struct analysis_pysource *source, analysis_span_vec *spans);

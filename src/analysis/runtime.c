@@ -11,6 +11,7 @@ enum kind {
     PROGRAM = 0,
     STARTUP = 1, /* the interpreter's if everything above it is */
     IMPORT = 2,  /* the interpreter's, whoever imports */
+    LIBRARY = 3, /* the interpreter's while it is imported: types and tables of its modules */
 };
 
 static const struct {
@@ -31,6 +32,24 @@ static const struct {
     {"/runpy.py", true, STARTUP},
 };
 
+/* …/lib/python3.12/json/decoder.py, but nothing that was installed beside it. */
+static bool is_library(struct profile_string file)
+{
+    static const char *const folders[] = {"/lib/python3.", "/lib64/python3."};
+    static const char *const others[] = {"/site-packages/", "/dist-packages/"};
+    const char *at = NULL, *end = file.text + file.len;
+    for (size_t i = 0; i < ARRAY_LEN(folders) && !at; i++) {
+        at = memmem(file.text, file.len, folders[i], strlen(folders[i]));
+        at = at ? at + strlen(folders[i]) : NULL;
+    }
+    if (!at)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (memmem(at, (size_t)(end - at), others[i], strlen(others[i])))
+            return false;
+    return true;
+}
+
 static enum kind kind_of(struct profile_string file)
 {
     for (size_t i = 0; i < ARRAY_LEN(FILES); i++) {
@@ -41,7 +60,7 @@ static enum kind kind_of(struct profile_string file)
         if (memcmp(at, FILES[i].text, len) == 0)
             return FILES[i].kind;
     }
-    return PROGRAM;
+    return is_library(file) ? LIBRARY : PROGRAM;
 }
 
 int analysis_runtime_nodes(const struct profile_tables *t, uint8_t **ret)
@@ -58,8 +77,10 @@ int analysis_runtime_nodes(const struct profile_tables *t, uint8_t **ret)
     own[RECORD_STACK_ROOT] = above[RECORD_STACK_ROOT] = 1;
     for (size_t i = 1; i < t->node_count; i++) {
         enum kind k = kind[t->node_code[i]];
-        above[i] = above[t->node_parent[i]] && k != PROGRAM;
-        own[i] = k == IMPORT || above[i];
+        uint32_t parent = t->node_parent[i];
+        above[i] = above[parent] && k != PROGRAM && k != LIBRARY;
+        own[i] =
+            k == IMPORT || above[i] || (own[parent] && parent != RECORD_STACK_ROOT && k != PROGRAM);
     }
     *ret = own;
     return 0;

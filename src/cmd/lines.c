@@ -111,6 +111,7 @@ static int print_memory(const struct lines_request *q, const struct view_lines *
     struct view_lines view = *plain;
     view.column = columns;
     view.columns = b.lines ? ARRAY_LEN(columns) : 3;
+    view.beside = b.lines;
     if (r == 0) {
         *ret_output = true;
         errno = 0;

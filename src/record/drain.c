@@ -108,6 +108,9 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
         pthread_mutex_lock(&d->lock);
         taken += heaps_turn(d->heaps, &clock, deaths, stop);
         atomic_store(&d->memory_bytes, heaps_held_bytes(d->heaps));
+        if (d->heaps->timely)
+            atomic_store(&d->has_checkpoint, true);
+        d->heaps->timely = false;
         pthread_mutex_unlock(&d->lock);
     }
     return taken;
@@ -179,9 +182,10 @@ void drain_stop(struct drain *d)
 
 bool drain_wants_flush(const struct drain *d)
 {
-    return atomic_load_explicit(&d->held_bytes, memory_order_relaxed) +
-               atomic_load_explicit(&d->memory_bytes, memory_order_relaxed) >
-           WANTS_BYTES;
+    return atomic_load_explicit(&d->has_checkpoint, memory_order_relaxed) ||
+           atomic_load_explicit(&d->held_bytes, memory_order_relaxed) +
+                   atomic_load_explicit(&d->memory_bytes, memory_order_relaxed) >
+               WANTS_BYTES;
 }
 
 uint64_t drain_cpu_ns(const struct drain *d)

@@ -19,7 +19,7 @@ struct drain;
 int drain_new(const struct session *session, const struct events_options *trace, uint64_t origin_ns,
               struct drain **ret);
 
-/* True when so much is waiting that a flush is due. */
+/* True when so much is waiting that a flush is due, or a checkpoint of memory is: what came before it is not to be lost. */
 bool drain_wants_flush(const struct drain *d);
 
 /* Carries all that is new into the file. */

@@ -449,6 +449,7 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
     if (d->window.length_ns)
         tend_window(&c);
     if (d->heaps) {
+        atomic_store(&d->has_checkpoint, false); /* whatever cannot be carried yet has time */
         heaps_carry(d->heaps, shared, procs, c.ns_per_tick, c.last);
         atomic_store(&d->memory_bytes, heaps_held_bytes(d->heaps));
     }

@@ -25,6 +25,7 @@ struct drain {
     _Atomic uint64_t cpu_ns;
     _Atomic size_t held_bytes;          /* finished blocks that wait to be carried into the file */
     _Atomic size_t memory_bytes;        /* the same of memory's */
+    _Atomic bool has_checkpoint;        /* of memory, which should be in the file soon */
     const struct events_options *trace; /* borrowed; NULL: no timeline */
     uint64_t origin_ns;
     uint64_t blocks_ns; /* when open blocks were ended last; the recorder's */

@@ -18,7 +18,8 @@ struct heap_blocks {
 /* Where the block is, or where it would be: there the key is 0. */
 size_t heap_blocks_find(const struct heap_blocks *b, uint64_t address);
 
-/* By a quarter: while it grows there are two of them, and both together are to take at most 32 bytes for a block. */
+/* By a quarter: while it grows there are two of them, and both together are to take at most 32 bytes for a block; 42 where
+ * there is a log, whose slots are 4 of the 16 bytes of a place. */
 bool heap_blocks_grow(struct heap_blocks *b);
 
 void heap_blocks_remove(struct heap_blocks *b, size_t hole);

@@ -307,7 +307,8 @@ static uint64_t turn(struct heaps *h, struct heaps_process *p, const struct sess
         horizon = UINT64_MAX; /* there is no more to come */
     uint64_t taken = take_process(h, p, clock, horizon);
     bool open = close_rings(h, p, dead);
-    if (dead && !open && taken == 0 && next) { /* it has executed another program */
+    if (dead && !open && taken == 0 && next) {           /* it has executed another program */
+        p->heap.log_ns = heaps_ns(h, clock, next->tick); /* until then it was there */
         heap_drop_all(&p->heap);
         p->image = next->image;
         return 1;
@@ -316,7 +317,9 @@ static uint64_t turn(struct heaps *h, struct heaps_process *p, const struct sess
         heaps_snapshot(h, p, RECORD_MEMORY_LAST, now - h->origin_ns);
         p->ended = true;
     } else if (!dead) {
+        uint64_t before = p->checkpoint_ns;
         heaps_keep_time(h, p, clock, is_read(p) ? horizon : min_u64(horizon, p->taken_tick));
+        h->timely |= p->checkpoint_ns != before;
     }
     return taken;
 }

@@ -37,10 +37,10 @@ struct heaps_feed {
     uint64_t tick;       /* the last stamp */
     uint64_t next_tick;  /* that of the record at the tail */
     struct ring_owner owner;
-    uint32_t number;                                /* of its thread, in the process's sites */
-    VEC(uint32_t) path;                             /* nodes of its stack, outermost first */
-    uint64_t last_block;                            /* address of the thread's last allocation */
-    struct heap_undo undo;                          /* its last release */
+    uint32_t number;       /* of its thread, in the process's sites */
+    VEC(uint32_t) path;    /* nodes of its stack, outermost first */
+    uint64_t last_block;   /* address of its last allocation; 0: given back, or pages */
+    struct heap_undo undo; /* its last release */
     uint64_t records, nonsense, lost, waited_ticks; /* since they were carried last */
     uint64_t lost_seen, waited_seen;                /* as the header says */
 };
@@ -121,6 +121,7 @@ struct heaps {
     struct heaps_line *lines; /* HEAPS_LINES of them: lines that were looked up lately */
     uint32_t beyond_code;     /* id of what stands for HEAP_BEYOND */
     uint64_t written_bytes;   /* about what all checkpoints have taken in the file */
+    bool timely;              /* a checkpoint was due by time and taken; the owner clears it */
 };
 
 int heaps_new(const struct session *session, uint64_t origin_ns, struct heaps **ret);

@@ -277,11 +277,15 @@ void heaps_take_record(struct heaps *h, struct heaps_process *p, struct heaps_fe
         address = word << 15 >> 19; /* bits 4 to 48 */
         /* of samples it is not known what was allocated in between */
         bool brief = address == f->last_block && !heap->interval;
+        if (brief)
+            f->last_block = 0; /* another thread's block may have its address next */
         heap_free(heap, address << 3, brief, &f->undo);
         break;
     }
     case RINGMEM_UNDO:
         f->tail--;
+        if (f->undo.site != UINT32_MAX && f->undo.brief)
+            f->last_block = f->undo.address >> 3;
         heap_undo(heap, &f->undo, f->tick);
         break;
     default: /* a mark: heaps_find_record() stops at nothing else */

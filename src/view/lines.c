@@ -28,6 +28,7 @@ struct printer {
 /* A file on its way out. */
 struct page {
     const struct analysis_file *file;
+    const struct analysis_file *beside; /* the same in view->beside; NULL: it is not there */
     struct profile_source source;
     struct analysis_pysource lines; /* zero without source */
     struct lines_columns columns;
@@ -66,11 +67,15 @@ typedef void line_fn(struct printer *p, const struct page *page, uint32_t number
 static void each_line_of(struct printer *p, const struct page *page, struct analysis_span span,
                          line_fn *fn)
 {
-    static const struct analysis_line never = {0};
     for (uint64_t n = span.from; n <= span.to; n++) {
         const struct analysis_line *line =
             analysis_lines_find(p->view->lines, page->file, (uint32_t)n);
-        if (line || (n && n <= page->lines.count))
+        const struct analysis_line *other =
+            page->beside ? analysis_lines_find(p->view->beside, page->beside, (uint32_t)n) : NULL;
+        struct analysis_line never = {0};
+        if (other)
+            never.function = other->function;
+        if (line || other || (n && n <= page->lines.count))
             fn(p, page, (uint32_t)n, line ? line : &never);
     }
 }
@@ -223,7 +228,7 @@ static void text_line(struct printer *p, const struct page *page, uint32_t numbe
     FILE *out = p->emit.out;
     struct profile_string text = {"", 0};
     text_of(page, number, &text);
-    bool faint = p->emit.style.colour && !line->total.samples;
+    bool faint = p->emit.style.colour && !line->function.text;
     buf_clear(&p->text);
     buf_clear(&p->fit);
     append_source(&p->text, text);
@@ -317,9 +322,32 @@ static void text_begin(struct printer *p)
     view_heading_print(&p->emit, p->weights, worst);
 }
 
+/* The file of that path; one profile has one text for each. */
+static const struct analysis_file *file_of(const struct analysis_lines *l,
+                                           struct profile_string path)
+{
+    for (size_t i = 0; i < l->file_count; i++)
+        if (l->file[i].path.text == path.text && l->file[i].path.len == path.len)
+            return &l->file[i];
+    return NULL;
+}
+
+/* The next file that is beside only, from `*at` on; NULL: there is none. */
+static const struct analysis_file *next_beside(const struct view_lines *v, size_t *at)
+{
+    while (v->beside && *at < v->beside->file_count) {
+        const struct analysis_file *file = &v->beside->file[(*at)++];
+        if (!file_of(v->lines, file->path))
+            return file;
+    }
+    return NULL;
+}
+
 static void text_end(struct printer *p)
 {
-    size_t left = p->view->lines->file_count - p->files_shown;
+    size_t left = p->view->lines->file_count - p->files_shown, at = 0;
+    while (next_beside(p->view, &at))
+        left++;
     if (!p->files_shown)
         view_emit_line(&p->emit, "No line is left by --match, --min-percent and --min-samples.");
     text_special(p);
@@ -342,23 +370,31 @@ static void print_page(struct printer *p, const struct page *page)
     p->files_shown++;
 }
 
+static int find_spans(struct printer *p, const struct page *page,
+                      const struct analysis_pysource *source)
+{
+    const struct view_lines *v = p->view;
+    p->spans.len = 0;
+    int r = analysis_lines_spans(v->lines, page->file, v->select, source, &p->spans);
+    if (r == 0 && page->beside)
+        r = analysis_lines_spans(v->beside, page->beside, v->select, source, &p->spans);
+    return r;
+}
+
 static int print_file(struct printer *p, const struct analysis_file *file)
 {
     const struct view_lines *v = p->view;
-    struct page page = {.file = file};
+    struct page page = {.file = file, .beside = v->beside ? file_of(v->beside, file->path) : NULL};
     lines_columns_init(&page.columns, v, file->path);
-    p->spans.len = 0;
     /* is there anything to show? the source is read only then */
-    int r = analysis_lines_spans(v->lines, file, v->select, NULL, &p->spans);
+    int r = find_spans(p, &page, NULL);
     if (r < 0 || !p->spans.len)
         return r;
     r = profile_source_find(v->sources, file->path, &page.source);
     if (r == 0 && page.source.text)
         r = analysis_pysource_init(page.source.text, page.source.len, &page.lines);
-    if (r == 0 && page.source.text) {
-        p->spans.len = 0;
-        r = analysis_lines_spans(v->lines, file, v->select, &page.lines, &p->spans);
-    }
+    if (r == 0 && page.source.text)
+        r = find_spans(p, &page, &page.lines);
     if (r == 0)
         print_page(p, &page);
     analysis_pysource_release(&page.lines);
@@ -375,6 +411,9 @@ static int print_files(struct printer *p)
         if (r == 0 && ferror(p->emit.out)) /* nobody reads any more: view_emit_finish() says why */
             break;
     }
+    const struct analysis_file *other;
+    for (size_t at = 0; r == 0 && p->files_shown < limit && (other = next_beside(p->view, &at));)
+        r = print_file(p, &(struct analysis_file){.path = other->path});
     return r;
 }
 

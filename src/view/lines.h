@@ -23,6 +23,8 @@ struct view_lines {
     /* Instead of samples and shares in text, and after them in JSON and CSV; at most eight. */
     const struct view_lines_column *column;
     size_t columns;
+    const struct analysis_lines
+        *beside;    /* lines that are worth it here are shown, too; NULL: none */
     uint64_t limit; /* of files; 0: all */
 };
 

@@ -69,7 +69,7 @@ class Truth:
 
     def in_mode(self, mode):
         """{allocator: sizes} and the sizes alive, in this mode; Python's domains only where the line names one."""
-        told = {k: v for k, v in self.told.items() if k != "heap"}
+        told = {k: v for k, v in self.told.items() if k not in ("heap", "brief")}
         names_python = any(k in PYTHON for k in told)
         if mode == "heap" and names_python:
             told = dict({k: v for k, v in told.items() if k not in PYTHON + ("live", "peak")}, **self.told.get("heap", {}))
@@ -236,8 +236,10 @@ def check_program(memory, path, mode, peaks=False, **names):
             left = sums["bytes"] - sums["freed_bytes"]
             if left != sum(live) or (sums["count"] - sums["freed"] != len(live) and "mmap" not in truth.text):
                 differences.append("alive in the end: %d of %d bytes, not %d of %d" % (*alive(sums), *told(live)))
-            if peaks and peak is not ANY and sums["peak_bytes"] != sum(peak):
-                differences.append("alive at the peak: %d bytes, not %d" % (sums["peak_bytes"], sum(peak)))
+        if kind == ":" and peaks and peak is not ANY and sums["peak_bytes"] != sum(peak):
+            differences.append("alive at the peak: %d bytes, not %d" % (sums["peak_bytes"], sum(peak)))
+        if "brief" in truth.told and sums["brief"] != truth.told["brief"]:
+            differences.append("temporary: %d, not %d" % (sums["brief"], truth.told["brief"]))
         if differences:
             wrong.append("%s:%d #%s %s\n        %s" % (os.path.basename(path), line, kind, truth.text, "\n        ".join(differences)))
     assert not wrong, "%d of %d lines are wrong:\n    %s" % (len(wrong), checked, "\n    ".join(wrong))

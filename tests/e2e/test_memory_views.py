@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -50,7 +51,7 @@ def table(*args):
     return list(csv.DictReader(io.StringIO(pyrometer(*args, "--csv", check=0).stdout)))
 
 
-def iterating(folder, flags=0, worker=True):
+def iterating(folder, flags=0, worker=True, marks=True):
     """Eight iterations that keep 1000 bytes each and waste 50; imports keep 3000, the interpreter 2000. The peak is in
     the last one. A second process has 64 bytes."""
     app = folder / "app.py"
@@ -65,8 +66,8 @@ def iterating(folder, flags=0, worker=True):
              "sizes 0 10 3 5000",
              "site 1 6 0 2 3000 0 0 0 0 2 3000 0 0 40000", "site 1 0 0 1 2000 0 0 0 0 1 2000 0 0 0"]
     for i in range(1, 9):
-        lines += ["mark 1 step %d 0" % (i * SECOND),
-                  "checkpoint 1 %d %d %d %d %d %d" % (flags | 1, i * SECOND, 5000 + 1000 * i, 3 + i, 5050 + 1000 * i,
+        lines += ["mark 1 step %d 0" % (i * SECOND)] * marks
+        lines += ["checkpoint 1 %d %d %d %d %d %d" % (flags | 1, i * SECOND, 5000 + 1000 * i, 3 + i, 5050 + 1000 * i,
                                                       i * SECOND - 5),
                   "sizes 0 9 1 1000", "sizes 0 5 1 50",
                   "site 1 3 0 1 1000 0 0 0 0 %d %d 0 0 10000" % (i, 1000 * i), "site 1 4 0 1 50 1 50 1 50 1 50 0 0 0"]
@@ -135,7 +136,11 @@ def test_every_view_agrees(run, tmp_path, metric, total, blocks):
     assert sum(sum(p["weights"]) for p in scope["profiles"]) == total
     for command, name in (("flame", "x.html"), ("flame", "x.svg"), ("graph", "g.svg")):
         pyrometer(command, run, "--metric", metric, "-o", str(tmp_path / name), check=0)
-    assert ("blocks" in (tmp_path / "x.html").read_text(encoding="utf-8"))
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S).group(1))
+    assert sum(data["self"]) == data["whole"] == total and "blocks" in page
+    amount = re.search(metric + " (.*?) in ", pyrometer("report", run, "--metric", metric, check=0).stdout).group(1)
+    assert ">%s %s " % (amount, metric) in (tmp_path / "x.svg").read_text(encoding="utf-8")
 
 
 def test_moments(run):
@@ -275,15 +280,18 @@ def test_time_and_memory_side_by_side(run, tmp_path):
     app.write_text(APP, encoding="utf-8")
     path = make(tmp_path / "both.pyro", "\n".join(
         ["meta command app.py", "process 1 100 python", "thread 1 1 100 MainThread", "code grow %s 3" % app,
-         "stack 0 1 4", "stack 0 1 5"]
+         "stack 0 1 4", "stack 0 1 5", "code spin /srv/spin.py 3", "stack 0 2 7"]
         + ["sample 1 %d %d 100000000 1" % (1 if i % 4 else 2, i * 10**8) for i in range(40)]
+        + ["sample 1 3 %d 100000000 1" % (i * 10**8) for i in range(40, 60)]
         + ["checkpoint 1 2 %d 1000 1 1000 5" % SECOND, "site 1 1 0 1 1000 0 0 0 0 1 1000"]) + "\n")
     assert ask("report", path)["metric"] == "wall"
     lines = {r["line"]: r for r in table("lines", path, "--metric", "peak")}
     assert (lines["4"]["self"], float(lines["4"]["time_self"])) == ("1000", pytest.approx(3.0))
     assert (lines["5"]["self"], float(lines["5"]["time_self"])) == ("0", pytest.approx(1.0))
+    spin = lines["7"]  # of a file that has no memory at all
+    assert (spin["file"], spin["function"], spin["self"], float(spin["time_self"])) == ("/srv/spin.py", "spin", "0", pytest.approx(2.0))
     text = pyrometer("lines", path, "--metric", "peak", check=0).stdout
-    assert "time %" in text and "75.0 %" in text
+    assert "time %" in text and "50.0 %" in text and "33.3 %" in text and "/srv/spin.py" in text and "more file" not in text
     assert "time %" not in pyrometer("lines", run, "--metric", "peak", check=0).stdout
 
 
@@ -300,6 +308,35 @@ def test_plot(run, tmp_path):
     pyrometer("memory", "plot", run, "-o", str(svg), check=0)
     pyrometer("memory", "plot", run, "-o", str(png), check=0)
     assert ">step<" in svg.read_text(encoding="utf-8") and png.read_bytes().startswith(b"\x89PNG")
+    unmarked, without = iterating(tmp_path, marks=False), tmp_path / "without.png"
+    pyrometer("memory", "plot", unmarked, "-o", str(without), check=0)
+    assert ask("memory", "plot", unmarked)["rows"] == plot["rows"], "the same curves"
+    assert without.read_bytes().startswith(b"\x89PNG") and without.read_bytes() != png.read_bytes(), "the marks are drawn"
+
+
+@pytest.mark.parametrize("command", [
+    ["memory", "summary"], ["memory", "summary", "--by", "line"], ["memory", "summary", "--at", "4"], ["memory", "leaks"],
+    ["memory", "leaks", "--all"], ["memory", "temporary"], ["memory", "plot"], ["memory", "tree"], ["memory", "lines"],
+    *[["report", "--metric", metric, "--by", by] for metric, by in (("peak", "line"), ("leaked", "function"), ("count", "thread"))],
+    ["lines", "--metric", "allocated"], ["diff", "OTHER", "--metric", "leaked", "--by", "line"]], ids=" ".join)
+def test_csv_says_what_json_says(run, sampled, tmp_path, command):
+    """The same rows in the same order, and in each the same values under the same names."""
+    for path in (run, sampled):
+        args = [iterating(tmp_path, worker=False) if a == "OTHER" else a for a in command] + [path]
+        rows, told = rows_of(ask(*args)), table(*args)
+        assert len(told) == len(rows) > 0
+        for got, wanted in zip(told, rows):
+            assert set(got) == set(wanted) - {"children"}
+            for name, text in got.items():
+                value = "" if wanted[name] is None else wanted[name]  # a boolean is 0 or 1
+                assert text == value or (value != "" and float(text) == pytest.approx(float(value), rel=1e-5)), (name, text, value)
+
+
+def rows_of(said):
+    """A row for each node of a tree, parents first; for each line of each file; else rows as they are."""
+    if "files" in said:
+        return [dict(line, file=file["file"]) for file in said["files"] for line in file["lines"]]
+    return [node for row in said["rows"] for node in (row, *rows_of({"rows": row.get("children", [])}))]
 
 
 def test_tree_is_tree(run, sampled):
@@ -381,6 +418,117 @@ def test_a_real_recording(tmp_path):
         p["peak_bytes"] for p in stats["processes"])
 
 
+CLEAN = """
+import collections, ctypes, decimal, json, queue, re, sys, textwrap, threading
+sys.path.insert(0, %r)
+import pyrometer
+def step(n):
+    text = json.dumps([{"id": i, "name": "name %%d" %% i} for i in range(n)])
+    found = collections.Counter(re.findall("[a-z]+", text))
+    first = sorted(json.loads(text), key=lambda r: r["name"])[0]
+    return textwrap.fill(text[:2000]), found, first, decimal.Decimal(n).sqrt()
+def worker(orders):
+    while orders.get():
+        step(50)
+orders = queue.Queue()
+threads = [threading.Thread(target=worker, args=(orders,)) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for n in range(10):
+    orders.put(n + 1)
+for thread in threads:
+    orders.put(0)
+for thread in threads:
+    thread.join()
+for turn in range(20):
+    step(100)
+    pyrometer.mark("turn")
+if sys.argv[1:]:
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    libc.malloc(100000)  # leak
+""" % os.path.join(harness.ROOT, "python")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["heap", "objects"])
+def test_clean_programs_do_not_leak(python, mode, tmp_path):
+    """A program that uses the library as programs do and keeps nothing: what is left is the interpreter's, but for some small caches, and
+    its loop does not grow, though it filled them. A leak that was put in is the first row."""
+    app = tmp_path / "app.py"
+    app.write_text(CLEAN, encoding="utf-8")
+    clean = ask("memory", "leaks", record([python.path, str(app)], tmp_path / "clean.pyro", "--memory=" + mode).path, "--by", "line")
+    leaky = ask("memory", "leaks", record([python.path, str(app), "leak"], tmp_path / "leaky.pyro", "--memory=" + mode).path, "--by", "line")
+    left = [r["self"] % (256 << 10) for r in clean["rows"]]  # what is whole is one of Python's arenas, which some line has to take
+    assert sum(left) < 30000 and max(left, default=0) < 10000 and clean["runtime"]["bytes"] > 1 << 20, clean["rows"][:5]
+    assert clean["growth"]["points"] == 20 and clean["growth"]["low"] <= 0
+    assert not [r for r in clean["rows"] if r["growth_low"] > 0], clean["rows"][:5]
+    first = [r for r in leaky["rows"] if r["self"] % (256 << 10)][0]
+    assert (first["file"], first["self"]) == (str(app), 100000) and CLEAN.splitlines()[first["line"] - 1].endswith("# leak")
+
+
+CURVES = """
+import ctypes, os, time
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+child = os.fork()
+megabytes = 50 if child else 20
+time.sleep(0.1)
+kept = [b"x" * (1 << 20) for _ in range(megabytes)]
+time.sleep(0.15)
+blocks = [libc.malloc(1 << 20) for _ in range(megabytes)]
+for block in blocks:
+    libc.memset(block, 1, 1 << 20)
+time.sleep(0.15)
+if child:
+    os.waitpid(child, 0)
+    print(os.getpid(), child, flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("mode", ["objects", "heap"])
+def test_curves_of_real_processes(mode, tmp_path):
+    """Two processes keep so many MB of objects, then of C's blocks, all of it touched: each curve of each rises by what is its own."""
+    app = tmp_path / "app.py"
+    app.write_text(CURVES, encoding="utf-8")
+    recording = record([harness.default_python().path, str(app)], tmp_path / "x.pyro", "--memory=" + mode)
+    parent, child = (int(pid) for pid in recording.stdout.split())
+    rows = ask("memory", "plot", recording.path)["rows"]
+    assert {r["pid"] for r in rows} == {parent, child}
+    for pid, megabytes in ((parent, 50 << 20), (child, 20 << 20)):
+        curve = {name: [r[name] for r in rows if r["pid"] == pid and r[name] is not None] for name in ("heap", "objects", "rss", "allocated")}
+
+        def rises(name, by, more):
+            assert by <= max(curve[name]) - curve[name][0] <= by + more, (pid, name, curve[name])
+
+        # beside the MB there is what the interpreter loads, and what it has in reserve
+        rises("rss", 1.9 * megabytes, 32 << 20)
+        rises("allocated", 2 * megabytes, 16 << 20)
+        if mode == "heap":
+            assert not curve["objects"]
+            rises("heap", 2 * megabytes, 16 << 20)
+            continue
+        rises("objects", megabytes, 8 << 20)
+        rises("heap", megabytes, 8 << 20)
+        full = [r for r in rows if r["pid"] == pid and r["objects"] and r["objects"] >= megabytes]
+        assert full[0]["heap"] < megabytes / 2 and full[-1]["heap"] >= megabytes, "objects come first, then C's blocks"
+
+
+def test_time_and_memory_of_a_real_program(tmp_path):
+    """One line is busy, another allocates: each has its own in one table."""
+    app = tmp_path / "app.py"
+    app.write_text("import time\ndef busy():\n    end = time.perf_counter() + 0.6\n    while time.perf_counter() < end: pass\n"
+                   "def greedy():\n    return [bytes(1000000) for i in range(50)]\nbusy()\nkept = greedy()\n", encoding="utf-8")
+    run = record([harness.default_python().path, str(app)], tmp_path / "x.pyro", "--sample", "--memory").path
+    lines = {int(r["line"]): r for r in table("lines", run, "--metric", "peak", "--match", "app.py")}
+    assert 50 * 1000033 <= int(lines[6]["self"]) <= 50 * 1000033 + 4096, "the list is there, too"
+    assert float(lines[4]["time_self"]) > 0.4 and float(lines[6]["time_self"]) < 0.1
+    assert int(lines[4]["self"]) == 0 and int(lines[8]["total"]) >= int(lines[6]["self"])
+    assert "time %" in pyrometer("lines", run, "--metric", "peak", check=0).stdout
+
+
 @pytest.mark.skipif(not tmux.HAS_TMUX, reason="no tmux")
 def test_tree_in_a_terminal(run, tmp_path):
     """Interactive with the peak; the next metric is another one that the recording has, and none needs a moment."""
@@ -412,3 +560,74 @@ def test_any_moment_where_events_were_kept(tmp_path):
     assert there["total"] == peak and line["self"] >= 50 * 100033
     for other in (before, after):
         assert other["total"] < peak - 50 * 100033 + 10000, "the plateau has not begun, or is over"
+    at = ["--at", str(moment + 0.1)]
+    assert ask("tree", path, *at)["total"] == ask("lines", path, *at)["total"] == peak
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in pyrometer("export", "collapsed", path, *at, check=0).stdout.splitlines()) == peak
+    diff = ask("diff", path, path, *at)
+    assert diff["before"]["total"] == diff["after"]["total"] == peak
+    pyrometer("flame", path, *at, "-o", tmp_path / "x.svg", check=0)
+    amount = re.search("live (.*?) in ", pyrometer("report", path, *at, check=0).stdout).group(1)
+    assert ">%s live " % amount in (tmp_path / "x.svg").read_text(encoding="utf-8")
+
+
+MOMENTS = """
+import os, sys, time
+sys.path.insert(0, %r)
+import pyrometer
+from truth import PAGE, free, malloc, mmap, munmap, reserve
+kept = reserve()
+block = pages = there = back = pid = begin = other = None
+def now(name):
+    time.sleep(0.02)
+    print(name, time.monotonic(), flush=True)
+    time.sleep(0.02)
+if len(sys.argv) > 1:
+    other = malloc(2 << 20)  # executed
+    now("executed")
+    os._exit(0)
+begin = time.monotonic()
+pyrometer.mark("begin")
+print("begin", (begin + time.monotonic()) / 2)
+now("nothing")
+block = malloc(5 << 20)  # block
+now("block")
+pages = mmap(100 * PAGE)  # pages
+now("pages")
+munmap(pages + 40 * PAGE, 20 * PAGE)
+now("hole")
+there, back = os.pipe(), os.pipe()
+pid = os.fork()
+if not pid:
+    kept = malloc(3 << 20)  # child
+    os.write(there[1], b"x")
+    os.read(back[0], 1)
+    os._exit(0)
+os.read(there[0], 1)
+now("child")
+os.write(back[1], b"x")
+os.waitpid(pid, 0)
+time.sleep(0.2)  # a death is looked for every 20 ms
+now("childless")
+free(block)
+now("freed")
+os.execv(sys.executable, [sys.executable, __file__, "again"])
+""" % os.path.join(harness.ROOT, "python")
+
+
+def test_moments_of_several_processes(truth_env, tmp_path):
+    """By every event: a mapping with a hole in it, a child, and another program that the process has executed. (Its names are all there
+    from the beginning, so that the module's dict grows in no line that counts.)"""
+    app = tmp_path / "app.py"
+    app.write_text(MOMENTS, encoding="utf-8")
+    recording = record([harness.default_python().path, str(app)], tmp_path / "x.pyro", "--memory", "--memory-events", env=truth_env)
+    when = {name: float(moment) for name, moment in (line.split() for line in recording.stdout.splitlines())}
+    begin = ask("memory", "plot", recording.path)["marks"][0]["time"] - when["begin"]
+    line = {text.partition("# ")[2]: number for number, text in enumerate(MOMENTS.splitlines(), 1) if "  # " in text and "20 ms" not in text}
+    block, pages = ("block", 5 << 20), ("pages", 100 * 4096)
+    for name, wanted in {"nothing": [], "block": [block], "pages": [block, pages], "hole": [block, ("pages", 80 * 4096)],
+                         "child": [block, ("pages", 80 * 4096), ("child", 3 << 20)], "childless": [block, ("pages", 80 * 4096)],
+                         "freed": [("pages", 80 * 4096)], "executed": [("executed", 2 << 20)]}.items():
+        rows = ask("memory", "summary", recording.path, "--at", "%.6f" % (begin + when[name]), "--by", "line", "--match", "app.py")["rows"]
+        got = {r["line"]: r["self"] for r in rows}
+        for place, number in line.items():
+            assert got.get(number, 0) == dict(wanted).get(place, 0), (name, place)

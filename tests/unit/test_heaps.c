@@ -316,6 +316,53 @@ static void test_writing_holds_back(void **state ATTR_UNUSED)
     end();
 }
 
+/* --- temporaries --- */
+
+static uint64_t briefs(void)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < process(0)->heap.sites.len; i++)
+        sum += process(0)->heap.sites.data[i].sums.brief;
+    return sum;
+}
+
+/* Given back by its own thread, which has asked for nothing else meanwhile. */
+static void test_temporaries(void **state ATTR_UNUSED)
+{
+    begin(RING_HEAP);
+    struct pen a = open_pen(0, 0, IMAGE), b = open_pen(1, 1, IMAGE);
+    put_alloc(&a, BLOCK, 1, 1);
+    put_alloc(&a, BLOCK + 8, 1, 2);
+    put_free(&a, BLOCK, 3); /* not the last */
+    put_alloc(&a, BLOCK, 1, 4);
+    put_block(&a, RINGMEM_MAP, 1ull << 40, PAGE, 5);
+    put_free(&a, BLOCK, 6); /* pages were asked for meanwhile */
+    turn(ALWAYS, false);
+    assert_int_equal(briefs(), 0);
+    put_alloc(&a, BLOCK, 1, 7);
+    put_free(&a, BLOCK, 8);
+    turn(ALWAYS, false);
+    assert_int_equal(briefs(), 1);
+    for (uint64_t tick = 10; tick < 50; tick += 10) { /* the other's, at the same address */
+        put_alloc(&b, BLOCK, 1, tick);
+        put_alloc(&b, BLOCK + 16, 1, tick + 1);
+        put_free(&b, BLOCK + 16, tick + 2);
+        put_free(&a, BLOCK, tick + 3);
+    }
+    turn(ALWAYS, false);
+    assert_int_equal(briefs(), 1 + 4);
+    put_alloc(&a, BLOCK, 1, 60);
+    put_free(&a, BLOCK, 61);
+    put(&a, ringmem_word(RINGMEM_UNDO, 0)); /* a realloc that failed */
+    put_free(&a, BLOCK, 62);
+    finish();
+    assert_int_equal(briefs(), 1 + 4 + 1);
+    assert_int_equal(nonsense(), 0);
+    close_pen(&a);
+    close_pen(&b);
+    end();
+}
+
 /* --- ends --- */
 
 static void test_closed_ring(void **state ATTR_UNUSED)
@@ -834,6 +881,7 @@ int main(void)
         cmocka_unit_test(test_order_of_stamps),
         cmocka_unit_test(test_unmet_ring),
         cmocka_unit_test(test_writing_holds_back),
+        cmocka_unit_test(test_temporaries),
         cmocka_unit_test(test_closed_ring),
         cmocka_unit_test(test_last_checkpoint),
         cmocka_unit_test(test_exec),

@@ -1,5 +1,5 @@
 """malloc, calloc, free; nothing, tiny, plenty of them; and libc's own users of malloc."""
-from truth import NEVER, array, brief, calloc, empty, fill, free, malloc, realloc, strdup, strndup
+from truth import NEVER, PAGE, around, array, brief, calloc, empty, fill, free, malloc, realloc, strdup, strndup
 
 
 def main():
@@ -19,9 +19,10 @@ def main():
     fill(tiny, 20000, 1)                        #: malloc=[1] * 20000
     empty(tiny, 20000)                          #:
     some = array(100)
-    fill(some, 100, 3)                          #: malloc=[3] * 100, live=[3] * 40
+    fill(some, 100, 3)                          #: malloc=[3] * 100, live=[3] * 40, brief=0
     empty(some, 60)                             #:
-    brief(5000, 320)                            #: malloc=[320] * 5000
+    brief(5000, 320)                            #: malloc=[320] * 5000, brief=5000
+    around(50, 640)                             #: malloc=[640] * 50, mmap=[PAGE] * 50, brief=0
     e = realloc(None, 50)                       #: realloc=[50]
     realloc(e, 0)                               #:
     failed = malloc(NEVER)                      #:

@@ -2,7 +2,7 @@
 import ctypes
 import os
 
-from truth import reserve
+from truth import reserve, summit
 
 cpp = ctypes.CDLL(os.environ["TRUTH_CPP_LIBRARY"])
 for name in ("new", "new_array", "new_nothrow", "new_aligned"):
@@ -30,4 +30,5 @@ def main():
 
 kept = reserve()
 main()
+summit()
 os._exit(0)

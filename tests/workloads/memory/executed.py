@@ -2,12 +2,12 @@
 import os
 import sys
 
-from truth import free, malloc, reserve
+from truth import free, malloc, reserve, summit
 
 
 def first():
     free(malloc(1111))                          #: malloc=[1111]
-    return malloc(2222)                         #: malloc=[2222], live=ANY
+    return malloc(2222)                         #: malloc=[2222], live=ANY, peak=[]
 
 
 def second():
@@ -18,6 +18,7 @@ def second():
 kept = reserve()
 if len(sys.argv) > 1:
     assert second()
+    summit()
     os._exit(0)
 assert first()
 os.execv(sys.executable, [sys.executable, os.path.abspath(__file__), "second"])

@@ -5,10 +5,10 @@ It prints the pids of parent and child. In `live` of a line is what the parent h
 import os
 import sys
 
-from truth import PAGE, free, malloc, mmap, munmap, reserve
+from truth import PAGE, free, malloc, mmap, munmap, reserve, summit
 
-# line's function: (bytes allocated, bytes alive in the end), in the child alone. What it has from its parent is not its own doing:
-# it did not allocate that, but it holds it until it gives it back.
+# line's function: (bytes allocated, bytes alive in the end), in the child alone. It begins with nothing: what it has from its parent is
+# the parent's, and giving that back changes the numbers of neither.
 CHILD = {"of_the_child": (3000, 2000), "both": (500, 500)}
 
 
@@ -34,10 +34,12 @@ def main():
         free(a)
         munmap(c, 5 * PAGE)
         held = of_the_child(), both()
+        summit()
         os._exit(0 if all(held) and b and kept else 1)
     assert os.waitpid(pid, 0)[1] == 0
     munmap(c, 5 * PAGE)
     both()
+    summit()
     print(os.getpid(), pid, flush=True)
     os._exit(0)
 

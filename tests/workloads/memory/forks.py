@@ -2,7 +2,7 @@
 import os
 import sys
 
-from truth import free, malloc, reserve
+from truth import free, malloc, reserve, summit
 
 COUNT = int(sys.argv[1]) if len(sys.argv) > 1 else 100
 
@@ -18,7 +18,9 @@ def main():
     for n in range(COUNT):
         pid = os.fork()
         if pid == 0:
-            os._exit(0 if child(n) and kept else 1)
+            held = child(n)
+            summit()
+            os._exit(0 if held and kept else 1)
         pids.append(pid)
         if len(pids) % 10 == 0:  # a few at once, not all
             assert all(os.waitpid(p, 0)[1] == 0 for p in pids[-10:])

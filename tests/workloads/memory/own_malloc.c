@@ -19,8 +19,9 @@ void *memalign(size_t alignment, size_t size);
 void *valloc(size_t size);
 void *pvalloc(size_t size);
 size_t own_calls(void);
+size_t own_bytes(void);
 void *own_block(size_t size);
-static size_t calls;
+static size_t calls, bytes;
 
 void *memalign(size_t alignment, size_t size)
 {
@@ -31,6 +32,7 @@ void *memalign(size_t alignment, size_t size)
         return NULL;
     }
     __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&bytes, size, __ATOMIC_RELAXED);
     /* room for the piece wherever it falls, its size before it */
     size_t take = (size + alignment + ALIGNMENT + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
     size_t at = __atomic_fetch_add(&used, take, __ATOMIC_RELAXED);
@@ -97,10 +99,15 @@ void free(void *block)
     (void)block;
 }
 
-/* How often it was asked, and a block of its own: whose malloc is that? */
+/* How often and for how much it was asked, and a block of its own: whose malloc is that? */
 size_t own_calls(void)
 {
     return calls;
+}
+
+size_t own_bytes(void)
+{
+    return bytes;
 }
 
 void *own_block(size_t size)

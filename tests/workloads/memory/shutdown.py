@@ -1,7 +1,7 @@
 """The end of a program: atexit, objects that die with the interpreter, and C after the interpreter is gone."""
 import atexit
 
-from truth import allocate_at_the_end, free, malloc, reserve
+from truth import allocate_at_the_end, free, malloc, reserve, summit
 
 kept = reserve()
 
@@ -31,3 +31,4 @@ atexit.register(last)
 atexit.register(lately)
 dying = Dying(malloc, free)
 allocate_at_the_end(765432)
+summit()

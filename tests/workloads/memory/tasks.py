@@ -2,7 +2,7 @@
 import asyncio
 import os
 
-from truth import free, malloc, reserve
+from truth import free, malloc, reserve, summit
 
 
 async def small(n):
@@ -23,4 +23,5 @@ async def program():
 
 kept = reserve()
 asyncio.run(program())
+summit()
 os._exit(0)

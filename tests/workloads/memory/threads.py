@@ -19,11 +19,11 @@ def second():
 
 def churning(ready, seed):
     ready.wait()
-    churn(2000, seed)                           #: malloc=([100, 116, 132, 148] * 500) * 4
+    churn(2000, seed)                           #: malloc=([100, 116, 132, 148] * 500) * 4, brief=0
 
 
 def producer(blocks):
-    fill(blocks, 500, 200)                      #: malloc=[200] * 500, live=[200] * 100
+    fill(blocks, 500, 200)                      #: malloc=[200] * 500, live=[200] * 100, brief=0
 
 
 def consumer(blocks):

@@ -145,6 +145,18 @@ void truth_brief(size_t count, size_t size)
         free(malloc(size));
 }
 
+/* Blocks that outlive a page each: those are not temporary, for a page is memory, too. */
+void truth_around(size_t count, size_t size)
+{
+    for (size_t i = 0; i < count; i++) {
+        void *block = malloc(size);
+        void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        free(block);
+        if (page != MAP_FAILED)
+            munmap(page, 4096);
+    }
+}
+
 /* `count` blocks of `size` bytes into an array of the caller's. */
 void truth_fill(void **blocks, size_t count, size_t size)
 {

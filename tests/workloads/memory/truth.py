@@ -10,7 +10,8 @@ How a program tells its truth: behind a line stands what it must be charged with
 that are never given back. `#>` is the same for all that is called from there, at any depth. What is not named is nothing
 at all, and ANY is not looked at. The names of Python's domains are raw, mem and object; they count in objects
 mode, and what the line asks of libc in heap mode, where Python goes there, stands in `heap`. `peak` are the sizes alive when the
-program had most, if that is told by `peak.py`; the default is `live`.
+program had most, if it ends with `summit()` or that is told by `peak.py`; the default is `live`. `brief` is how many of the line's blocks were given back by their
+thread before it asked for anything else; it is told only where C does both, for Python may ask in between.
 
 The library is found by the environment, for the tests build it: TRUTH_LIBRARY.
 """
@@ -53,6 +54,7 @@ munmap = function("munmap", number, pointer, size)
 mremap = function("mremap", pointer, pointer, size, size, number)
 mremap_fixed = function("mremap_fixed", pointer, pointer, size, size, pointer)
 brief = function("brief", None, size, size)
+around = function("around", None, size, size)
 fill = function("fill", None, pointer, size, size)
 empty = function("empty", None, pointer, size)
 churn = function("churn", None, size, ctypes.c_uint)
@@ -72,6 +74,11 @@ for_ever = function("for_ever", None, size)
 def array(count):
     """Room for so many pointers, made before anything is counted."""
     return (ctypes.c_void_p * count)()
+
+
+def summit():
+    """The high-water mark is here: what is alive at the peak is what is alive now."""
+    free(malloc(48 << 20))
 
 
 def reserve():
