@@ -340,6 +340,28 @@ void pyver_code_arguments(const py_object *code, struct pyver_arguments *ret)
     bool has_rest = flags & CO_VARARGS;
     *ret = (struct pyver_arguments){
         .count = named + has_rest + ((flags & CO_VARKEYWORDS) != 0),
+/* Each type of the order of resolution is asked for itself, since one before it may have another of that name. No code of the
+ * program runs: its types' dicts are read past their classes. */
+py_object *pyver_method_owner(py_object *type, const void *definition)
+{
+    enum { TP_MRO = 344 }; /* the same in all versions */
+    const py_object *order = py_pointer(type, TP_MRO);
+    py_object *name = py.PyUnicode_FromString(*(const char *const *)definition);
+    py_object *owner = NULL, *t;
+    if (name && order && py_type(order) == py.tuple_type)
+        for (uint32_t i = 0; !owner && (t = pyver_tuple_item(order, i)); i++) {
+            const py_object *found = py._PyType_Lookup(t, name);
+            if (found && py_type(found) == py.method_descr_type &&
+                py_c_function(found) == definition)
+                owner = py_descr_owner(found);
+        }
+    if (name)
+        py.Py_DecRef(name);
+    else
+        py.PyErr_Clear();
+    return owner;
+}
+
         .named = named,
         .rest = has_rest ? named : UINT32_MAX,
     };

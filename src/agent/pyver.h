@@ -243,6 +243,12 @@ static inline void *py_c_function(const py_object *callable)
 /* An int that fits 30 bits, without asking Python. */
 static inline uint32_t pyver_small_int(const py_object *number)
 {
+/* The type that a method descriptor belongs to, borrowed. */
+static inline py_object *py_descr_owner(const py_object *descr)
+{
+    return py_pointer(descr, 16);
+}
+
     enum { DIGIT = 24 }; /* after the head and the size or tag, from 3.8 to 3.15 */
     return py_u32(number, DIGIT);
 }
@@ -268,6 +274,10 @@ static inline const char *pyver_type_name(const py_object *type)
 static inline double pyver_real(const py_object *real)
 {
     enum { VALUE = 16 };
+/* The type that has the method of this definition, for an object of type `type`, which may have inherited it or have one of its
+ * own in its place; NULL: none has, as it is with class methods. Borrowed. */
+py_object *pyver_method_owner(py_object *type, const void *definition);
+
     double value;
     __builtin_memcpy(&value, (const char *)real + VALUE, sizeof value);
     return value;
