@@ -158,6 +158,15 @@ void **pyver_find_in_runtime(const void *address)
     return NULL;
 }
 
+const _Atomic int64_t *pyver_interpreters_made(void)
+{
+    void *main = py.PyInterpreterState_Main ? py.PyInterpreterState_Main() : NULL;
+    /* side by side: the last that was made, the main one, the next one's number */
+    void **last = main ? pyver_find_in_runtime(main) : NULL;
+    return last && last[1] == main && last[2] == (void *)1 ? (const _Atomic int64_t *)&last[2]
+                                                           : NULL;
+}
+
 py_object *pyver_frame_code(py_frame *frame)
 {
     if (py.frame_code != NOT_THERE)
@@ -331,15 +340,6 @@ py_object *pyver_tuple_item(const py_object *tuple, uint32_t i)
     return py_pointer(tuple, ITEMS + (py.minor >= 14 ? HASH : 0) + 8 * i);
 }
 
-void pyver_code_arguments(const py_object *code, struct pyver_arguments *ret)
-{
-    enum { CO_VARARGS = 4, CO_VARKEYWORDS = 8, KEYWORD_ONLY = 8 };
-    uint32_t flags = py_u32(code, py.code_flags);
-    uint32_t named =
-        py_u32(code, py.code_arguments) + py_u32(code, py.code_arguments + KEYWORD_ONLY);
-    bool has_rest = flags & CO_VARARGS;
-    *ret = (struct pyver_arguments){
-        .count = named + has_rest + ((flags & CO_VARKEYWORDS) != 0),
 /* Each type of the order of resolution is asked for itself, since one before it may have another of that name. No code of the
  * program runs: its types' dicts are read past their classes. */
 py_object *pyver_method_owner(py_object *type, const void *definition)
@@ -362,6 +362,15 @@ py_object *pyver_method_owner(py_object *type, const void *definition)
     return owner;
 }
 
+void pyver_code_arguments(const py_object *code, struct pyver_arguments *ret)
+{
+    enum { CO_VARARGS = 4, CO_VARKEYWORDS = 8, KEYWORD_ONLY = 8 };
+    uint32_t flags = py_u32(code, py.code_flags);
+    uint32_t named =
+        py_u32(code, py.code_arguments) + py_u32(code, py.code_arguments + KEYWORD_ONLY);
+    bool has_rest = flags & CO_VARARGS;
+    *ret = (struct pyver_arguments){
+        .count = named + has_rest + ((flags & CO_VARKEYWORDS) != 0),
         .named = named,
         .rest = has_rest ? named : UINT32_MAX,
     };

@@ -46,6 +46,43 @@ static void open_frames(enum ring_kind first)
     }
 }
 
+/* --- other interpreters: hooks are the main one's, and so are our tables, which rely on its GIL --- */
+
+static const _Atomic int64_t *made; /* how many there have been; NULL: nobody says it */
+static int64_t told = 1;
+static void (*chore_of_hooks)(void);
+
+static void tell_interpreters(void)
+{
+    int64_t now = made ? atomic_load_explicit(made, memory_order_relaxed) : 0;
+    if (now > told) {
+        atomic_fetch_add(&guest.session->interpreters, (uint32_t)(now - told));
+        told = now;
+    }
+}
+
+static void chore(void)
+{
+    tell_interpreters();
+    if (chore_of_hooks)
+        chore_of_hooks();
+}
+
+static void watch_interpreters(void)
+{
+    made = pyver_interpreters_made();
+    chore_of_hooks = guest_chore;
+    guest_chore = chore;
+}
+
+/* Those that came and went since the last thought. */
+__attribute__((destructor)) static void go(void)
+{
+    tell_interpreters();
+}
+
+/* --- the way in --- */
+
 static void install(void)
 {
     installed = true;
@@ -78,6 +115,7 @@ static void install(void)
         atomic_fetch_add(&guest.session->unhooked, 1);
         return;
     }
+    watch_interpreters();
     calibrate_hooked();
     if (notes_are_wanted())
         garbage_install();
