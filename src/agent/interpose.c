@@ -55,6 +55,12 @@ static const char *preload_of(char *const *env)
     return "";
 }
 
+/* With room for ours. */
+static size_t preload_size(char *const *env)
+{
+    return strlen(interpose_preload) + strlen(preload_of(env)) + sizeof ":";
+}
+
 /* An LD_PRELOAD of the program's own is kept: ours goes before it, unless it is there. */
 static void join_preload(char *out, size_t max, const char *theirs)
 {
@@ -84,7 +90,7 @@ static bool wants_completing(char *const *env)
 
 #define WITH_ENVIRONMENT(env)                                                                      \
     char *room_[wants_completing(env) ? count(env) + 3 : 1];                                       \
-    char preload_[2 * sizeof interpose_preload];                                                   \
+    char preload_[preload_size(env)];                                                              \
     if (wants_completing(env)) {                                                                   \
         complete(room_, env, preload_, sizeof preload_);                                           \
         (env) = room_;                                                                             \
@@ -166,7 +172,7 @@ PUBLIC int system(const char *command)
     NEXT(system);
     if (!command || !wants_completing(environ) || leads_to_us(environ))
         return next(command);
-    char preload[2 * sizeof interpose_preload];
+    char preload[preload_size(environ)];
     join_preload(preload, sizeof preload, preload_of(environ));
     size_t len = strlen(command) + sizeof preload + sizeof interpose_variable + 32;
     char *text = strchr(preload, '\'') ? NULL : guest_map(len, -1, 0);

@@ -26,13 +26,15 @@ static bool installed;
 static bool needs_slot;  /* of the profile function, which others may take */
 static bool is_embedded; /* the program is not Python's own */
 
-/* Functions that have begun before their thread's first record: outermost first. */
+/* Functions that have begun before their thread's first record: outermost first. Their list is not on the stack, all of which it can
+ * be: a thread may have 32 KiB. */
 static void open_frames(enum ring_kind first)
 {
     enum { MAX_OPEN = 4096 };
-    py_frame *frames[MAX_OPEN];
+    py_frame **frames = guest_map(MAX_OPEN * sizeof *frames, -1, 0);
     size_t n = 0;
-    for (py_frame *f = py.PyEval_GetFrame(); f && n < MAX_OPEN; f = pyver_frame_back(f))
+    for (py_frame *f = frames ? py.PyEval_GetFrame() : NULL; f && n < MAX_OPEN;
+         f = pyver_frame_back(f))
         frames[n++] = f;
     calibrate_tell();
     deep_new_thread();
@@ -44,6 +46,8 @@ static void open_frames(enum ring_kind first)
         if (!(mark & RING_CODE_LEFT_OUT))
             guest_emit(RING_OPEN, codes_number(mark));
     }
+    if (frames)
+        guest_unmap(frames, MAX_OPEN * sizeof *frames);
 }
 
 /* --- other interpreters: hooks are the main one's, and so are our tables, which rely on its GIL --- */
