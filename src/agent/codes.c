@@ -139,33 +139,28 @@ code_mark codes_meet(py_object *code)
     return mark;
 }
 
-/* "<built-in method time.sleep>", "<method 'append' of 'list' objects>": as cProfile says it. */
+/* "<built-in method time.sleep>", "<method 'append' of 'list' objects>": as cProfile says it. The second is of the type that has the
+ * method, whatever object it is called of here: there is one name for all that inherit it. */
 static int name_of(char *out, size_t max, py_object *callable, void *definition)
 {
     const char *name = *(const char *const *)definition; /* PyMethodDef begins with its name */
     py_object *owner = NULL;
-    int n;
     if (py_type(callable) == py.method_descr_type) {
-        owner = py_pointer(callable, 16); /* the type it belongs to */
+        owner = py_descr_owner(callable);
     } else {
         py_object *self = py_pointer(callable, 24), *module = py_pointer(callable, 32);
-        if (module) {
-            struct text t = {0};
-            const char *at = py.PyUnicode_AsUTF8AndSize(module, &t.len);
-            if (!at)
-                py.PyErr_Clear();
-            n = at ? snprintf(out, max, "<built-in method %s.%s>", at, name)
-                   : snprintf(out, max, "<built-in method %s>", name);
-            return n;
-        }
-        owner = self ? py_type(self) : NULL;
+        ptrdiff_t len;
+        const char *at = module ? py.PyUnicode_AsUTF8AndSize(module, &len) : NULL;
+        if (at)
+            return snprintf(out, max, "<built-in method %s.%s>", at, name);
+        if (module)
+            py.PyErr_Clear();
+        else if (self)
+            owner = pyver_method_owner(py_type(self), definition);
     }
     if (!owner)
         return snprintf(out, max, "<built-in method %s>", name);
-    const char *type_name = pyver_type_name(owner);
-    if (strcmp(type_name, "type") == 0)
-        return snprintf(out, max, "<built-in method %s>", name);
-    return snprintf(out, max, "<method '%s' of '%s' objects>", name, type_name);
+    return snprintf(out, max, "<method '%s' of '%s' objects>", name, pyver_type_name(owner));
 }
 
 /* The table that forgets nothing, behind the small one; full is full, and then numbers repeat. */
@@ -194,7 +189,9 @@ code_mark codes_meet_c(py_object *callable, void *definition)
         py_object *type, *value, *traceback;
         py.PyErr_Fetch(&type, &value, &traceback);
         char name[512];
+        memory_me.inside++;
         int n = name_of(name, sizeof name, callable, definition);
+        memory_me.inside--;
         struct ring_code c = {.id = new_number(), .flags = RING_CODE_C};
         c.name_len = n < 0 ? 0 : n < (int)sizeof name ? (uint32_t)n : (uint32_t)sizeof name - 1;
         struct code_facts facts = {.flags = c.flags, .name = name, .qualname = "", .file = ""};

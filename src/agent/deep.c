@@ -9,7 +9,9 @@
 
 enum {
     ALLOWANCE = 768 << 10, /* bytes of C stack: beyond the depth that Python allows by default */
-    MAX_PAUSED = 64,       /* threads at a time */
+    PART =
+        4, /* of a smaller stack: a traced call takes a fifth more of it, so a twentieth is lost */
+    MAX_PAUSED = 64, /* threads at a time */
     LOOK_EVERY_NS = 2000000,
     LAST_MINOR = 10,
 };
@@ -39,7 +41,7 @@ bool deep_is_paused(const py_tstate *t)
     return false;
 }
 
-const char *deep_mark(size_t allowance)
+const char *deep_mark(size_t allowance, unsigned part)
 {
     pthread_attr_t attr;
     void *low = NULL;
@@ -50,13 +52,13 @@ const char *deep_mark(size_t allowance)
     pthread_attr_destroy(&attr);
     if (failed || !size)
         return NULL;
-    return (const char *)low + size - (size / 2 < allowance ? size / 2 : allowance);
+    return (const char *)low + size - (size / part < allowance ? size / part : allowance);
 }
 
 void deep_new_thread(void)
 {
     if (py.minor <= LAST_MINOR)
-        guest_me.deep = deep_mark(ALLOWANCE);
+        guest_me.deep = deep_mark(ALLOWANCE, PART);
 }
 
 static bool still_there(const py_tstate *wanted)

@@ -11,9 +11,9 @@
 
 #include "agent/pyver.h"
 
-/* The address below which this thread has used `allowance` bytes of its C stack, or half of it if that
- * is less. NULL: it cannot be told. */
-const char *deep_mark(size_t allowance);
+/* The address below which this thread has used `allowance` bytes of its C stack, or one `part` of it if
+ * that is less. NULL: it cannot be told. */
+const char *deep_mark(size_t allowance, unsigned part);
 
 /* `set` takes a thread's hook out and puts it in again. */
 void deep_init(void (*set)(py_tstate *t, bool on));

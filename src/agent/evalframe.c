@@ -16,7 +16,8 @@
 
 typedef py_object *(*eval_function)(py_tstate *tstate, py_inner *frame, int throwing);
 
-enum { ALLOWANCE = 4 << 20 }; /* bytes of C stack, of the 8 MiB that threads have as a rule */
+/* Bytes of C stack, of the 8 MiB that threads have as a rule; of a smaller one half. What is deeper takes none. */
+enum { ALLOWANCE = 4 << 20, PART = 2 };
 
 static eval_function evaluate_default;
 static void (*set_function)(void *interpreter, eval_function function);
@@ -79,7 +80,7 @@ static py_object *evaluate_generator(py_tstate *tstate, py_inner *frame, int thr
 static py_object *evaluate(py_tstate *tstate, py_inner *frame, int throwing)
 {
     if (unlikely(!deep_end))
-        deep_end = deep_mark(ALLOWANCE);
+        deep_end = deep_mark(ALLOWANCE, PART);
     if (unlikely((const char *)__builtin_frame_address(0) < deep_end))
         return evaluate_deep(tstate, frame, throwing);
     code_mark mark = codes_mark(py_pointer(frame, py.inner_code));

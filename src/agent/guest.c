@@ -345,7 +345,7 @@ static bool wait_for_room(struct guest_thread *me, uint32_t words)
         } else {
             struct timespec nap = {0, SLEEP_NS};
             syscall(SYS_nanosleep, &nap, NULL);
-            alive = guest_recorder_lives() && mono_ms() < begin_ms + most;
+            alive = !guest_has_ended() && guest_recorder_lives() && mono_ms() < begin_ms + most;
         }
         room = me->head + words + CHECK_WORDS <= room_until(me);
     }
@@ -362,7 +362,10 @@ static bool make_room(struct guest_thread *me, uint32_t words)
 {
     me->starved = me->head + words > room_until(me) && (me->starved || !wait_for_room(me, words));
     if (me->starved) {
-        atomic_fetch_add_explicit(&me->ring->lost, 1, memory_order_relaxed);
+        if (guest_has_ended()) /* nobody misses it; the next thought is the last */
+            me->check_at = 0;
+        else
+            atomic_fetch_add_explicit(&me->ring->lost, 1, memory_order_relaxed);
         me->limit = me->head;
         return false;
     }
@@ -378,8 +381,7 @@ static bool think(struct guest_thread *me, uint64_t now)
     if (now < me->check_at)
         return true;
     me->check_at = now + guest.check_ticks;
-    if (atomic_load_explicit(&guest.session->stop, memory_order_relaxed) ||
-        !guest_recorder_lives()) {
+    if (guest_has_ended() || !guest_recorder_lives()) {
         switch_off();
         return false;
     }

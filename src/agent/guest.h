@@ -137,6 +137,12 @@ void guest_close_ring(struct ring_header *h, uint32_t slot);
 /* Has the recorder been heard of lately, or is it there at all? */
 bool guest_recorder_lives(void);
 
+/* Has it said that nothing more is wanted? What is written from then on is read by nobody. */
+static inline bool guest_has_ended(void)
+{
+    return atomic_load_explicit(&guest.session->stop, memory_order_relaxed);
+}
+
 /* Pages of our own, of a file or (fd -1) empty; NULL: there are none. */
 void *guest_map(size_t len, int fd, uint64_t offset);
 void guest_unmap(void *at, size_t len);

@@ -1,7 +1,8 @@
 /* Passing through: programs that are started with an environment of their own, and threads.
  *
  * exec and posix_spawn put back what a cleaned environment lacks, on the stack, since they may run
- * between vfork and exec where nothing may be allocated. pthread_create and pthread_setspecific tell
+ * between vfork and exec where nothing may be allocated. system() starts its shell by a name that is
+ * libc's own, so there the shell itself is asked to. pthread_create and pthread_setspecific tell
  * when a thread is about to run Python for the first time: below 3.12 its profile function has to be
  * set. Every wrapper calls the next definition of its name, and gives back what that does. */
 #include "agent/interpose.h"
@@ -14,6 +15,7 @@
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -44,21 +46,38 @@ static size_t count(char *const *list)
     return n;
 }
 
-/* Writes the environment with ours into `out`, which has room for three more. An LD_PRELOAD of the
- * program's own is kept: ours goes before it, unless it is there. */
+/* What an environment has for LD_PRELOAD, "" if nothing. */
+static const char *preload_of(char *const *env)
+{
+    for (size_t i = 0; env && env[i]; i++)
+        if (starts_with(env[i], "LD_PRELOAD="))
+            return env[i] + strlen("LD_PRELOAD=");
+    return "";
+}
+
+/* With room for ours. */
+static size_t preload_size(char *const *env)
+{
+    return strlen(interpose_preload) + strlen(preload_of(env)) + sizeof ":";
+}
+
+/* An LD_PRELOAD of the program's own is kept: ours goes before it, unless it is there. */
+static void join_preload(char *out, size_t max, const char *theirs)
+{
+    const char *ours = interpose_preload + strlen("LD_PRELOAD=");
+    bool there = strstr(theirs, ours) != NULL;
+    snprintf(out, max, "LD_PRELOAD=%s%s%s", there ? "" : ours, there || !*theirs ? "" : ":",
+             theirs);
+}
+
+/* Writes the environment with ours into `out`, which has room for three more. */
 static void complete(char **out, char *const *env, char *preload, size_t preload_max)
 {
-    const char *ours = interpose_preload + strlen("LD_PRELOAD="), *theirs = "";
     size_t n = 0;
-    for (size_t i = 0; env && env[i]; i++) {
-        if (starts_with(env[i], "LD_PRELOAD="))
-            theirs = env[i] + strlen("LD_PRELOAD=");
-        else if (!starts_with(env[i], RING_VARIABLE "="))
+    for (size_t i = 0; env && env[i]; i++)
+        if (!starts_with(env[i], "LD_PRELOAD=") && !starts_with(env[i], RING_VARIABLE "="))
             out[n++] = env[i];
-    }
-    bool there = strstr(theirs, ours) != NULL;
-    snprintf(preload, preload_max, "LD_PRELOAD=%s%s%s", there ? "" : ours,
-             there || !*theirs ? "" : ":", theirs);
+    join_preload(preload, preload_max, preload_of(env));
     out[n++] = preload;
     out[n++] = interpose_variable;
     out[n] = NULL;
@@ -71,7 +90,7 @@ static bool wants_completing(char *const *env)
 
 #define WITH_ENVIRONMENT(env)                                                                      \
     char *room_[wants_completing(env) ? count(env) + 3 : 1];                                       \
-    char preload_[2 * sizeof interpose_preload];                                                   \
+    char preload_[preload_size(env)];                                                              \
     if (wants_completing(env)) {                                                                   \
         complete(room_, env, preload_, sizeof preload_);                                           \
         (env) = room_;                                                                             \
@@ -137,6 +156,34 @@ PUBLIC int posix_spawnp(pid_t *restrict pid, const char *restrict file,
 }
 
 /* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
+
+/* Does a child with this environment find us? */
+static bool leads_to_us(char *const *env)
+{
+    bool invites = false;
+    for (size_t i = 0; env && env[i]; i++)
+        invites |= strcmp(env[i], interpose_variable) == 0;
+    return invites && strstr(preload_of(env), interpose_preload + strlen("LD_PRELOAD="));
+}
+
+/* The shell sets for its children what it has not got itself. Changing `environ` meanwhile would be felt by other threads. */
+PUBLIC int system(const char *command)
+{
+    NEXT(system);
+    if (!command || !wants_completing(environ) || leads_to_us(environ))
+        return next(command);
+    char preload[preload_size(environ)];
+    join_preload(preload, sizeof preload, preload_of(environ));
+    size_t len = strlen(command) + sizeof preload + sizeof interpose_variable + 32;
+    char *text = strchr(preload, '\'') ? NULL : guest_map(len, -1, 0);
+    if (!text)
+        return next(command);
+    snprintf(text, len, "export '%s' '%s'; %s", preload, interpose_variable, command);
+    int status = next(text), why = errno;
+    guest_unmap(text, len);
+    errno = why;
+    return status;
+}
 
 /* --- threads --- */
 

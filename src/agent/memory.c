@@ -116,7 +116,7 @@ static bool wait_for_room(struct memory_thread *me, uint32_t words)
         } else {
             struct timespec nap = {0, SLEEP_NS};
             syscall(SYS_nanosleep, &nap, NULL);
-            alive = guest_recorder_lives() && now_ms() < begin_ms + most;
+            alive = !guest_has_ended() && guest_recorder_lives() && now_ms() < begin_ms + most;
         }
         room = me->head + words + CHECK_WORDS <= room_until(me);
     }
@@ -147,8 +147,7 @@ bool memory_slow(struct memory_thread *me, uint32_t words)
 {
     int before = errno;
     bool good = me->ring || open_ring(me);
-    if (good && (atomic_load_explicit(&guest.session->stop, memory_order_relaxed) ||
-                 !guest_recorder_lives())) {
+    if (good && (guest_has_ended() || !guest_recorder_lives())) {
         atomic_store(memory_switch, 0);
         good = false;
     }
@@ -157,7 +156,7 @@ bool memory_slow(struct memory_thread *me, uint32_t words)
         me->starved =
             me->head + words > room_until(me) && (me->starved || !wait_for_room(me, words));
         good = !me->starved;
-        if (me->starved)
+        if (me->starved && !guest_has_ended())
             atomic_fetch_add_explicit(&me->ring->lost, 1, memory_order_relaxed);
     }
     if (good) {

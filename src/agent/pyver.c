@@ -158,6 +158,15 @@ void **pyver_find_in_runtime(const void *address)
     return NULL;
 }
 
+const _Atomic int64_t *pyver_interpreters_made(void)
+{
+    void *main = py.PyInterpreterState_Main ? py.PyInterpreterState_Main() : NULL;
+    /* side by side: the last that was made, the main one, the next one's number */
+    void **last = main ? pyver_find_in_runtime(main) : NULL;
+    return last && last[1] == main && last[2] == (void *)1 ? (const _Atomic int64_t *)&last[2]
+                                                           : NULL;
+}
+
 py_object *pyver_frame_code(py_frame *frame)
 {
     if (py.frame_code != NOT_THERE)
@@ -329,6 +338,28 @@ py_object *pyver_tuple_item(const py_object *tuple, uint32_t i)
     if ((size_t)py_pointer(tuple, SIZE) <= i)
         return NULL;
     return py_pointer(tuple, ITEMS + (py.minor >= 14 ? HASH : 0) + 8 * i);
+}
+
+/* Each type of the order of resolution is asked for itself, since one before it may have another of that name. No code of the
+ * program runs: its types' dicts are read past their classes. */
+py_object *pyver_method_owner(py_object *type, const void *definition)
+{
+    enum { TP_MRO = 344 }; /* the same in all versions */
+    const py_object *order = py_pointer(type, TP_MRO);
+    py_object *name = py.PyUnicode_FromString(*(const char *const *)definition);
+    py_object *owner = NULL, *t;
+    if (name && order && py_type(order) == py.tuple_type)
+        for (uint32_t i = 0; !owner && (t = pyver_tuple_item(order, i)); i++) {
+            const py_object *found = py._PyType_Lookup(t, name);
+            if (found && py_type(found) == py.method_descr_type &&
+                py_c_function(found) == definition)
+                owner = py_descr_owner(found);
+        }
+    if (name)
+        py.Py_DecRef(name);
+    else
+        py.PyErr_Clear();
+    return owner;
 }
 
 void pyver_code_arguments(const py_object *code, struct pyver_arguments *ret)

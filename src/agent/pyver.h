@@ -196,6 +196,9 @@ static inline uint32_t py_u32(const void *o, uint32_t offset)
 /* Where in the interpreter's own state this address stands; NULL: nowhere. */
 void **pyver_find_in_runtime(const void *address);
 
+/* Where the interpreter keeps how many interpreters it has made; to be asked while there is one. NULL: not found. */
+const _Atomic int64_t *pyver_interpreters_made(void);
+
 /* The code object of a frame, borrowed. */
 py_object *pyver_frame_code(py_frame *frame);
 
@@ -240,6 +243,12 @@ static inline void *py_c_function(const py_object *callable)
     return NULL;
 }
 
+/* The type that a method descriptor belongs to, borrowed. */
+static inline py_object *py_descr_owner(const py_object *descr)
+{
+    return py_pointer(descr, 16);
+}
+
 /* An int that fits 30 bits, without asking Python. */
 static inline uint32_t pyver_small_int(const py_object *number)
 {
@@ -264,6 +273,10 @@ static inline const char *pyver_type_name(const py_object *type)
     enum { TP_NAME = 24 };
     return py_pointer(type, TP_NAME);
 }
+
+/* The type that has the method of this definition, for an object of type `type`, which may have inherited it or have one of its
+ * own in its place; NULL: none has, as it is with class methods. Borrowed. */
+py_object *pyver_method_owner(py_object *type, const void *definition);
 
 static inline double pyver_real(const py_object *real)
 {

@@ -26,13 +26,15 @@ static bool installed;
 static bool needs_slot;  /* of the profile function, which others may take */
 static bool is_embedded; /* the program is not Python's own */
 
-/* Functions that have begun before their thread's first record: outermost first. */
+/* Functions that have begun before their thread's first record: outermost first. Their list is not on the stack, all of which it can
+ * be: a thread may have 32 KiB. */
 static void open_frames(enum ring_kind first)
 {
     enum { MAX_OPEN = 4096 };
-    py_frame *frames[MAX_OPEN];
+    py_frame **frames = guest_map(MAX_OPEN * sizeof *frames, -1, 0);
     size_t n = 0;
-    for (py_frame *f = py.PyEval_GetFrame(); f && n < MAX_OPEN; f = pyver_frame_back(f))
+    for (py_frame *f = frames ? py.PyEval_GetFrame() : NULL; f && n < MAX_OPEN;
+         f = pyver_frame_back(f))
         frames[n++] = f;
     calibrate_tell();
     deep_new_thread();
@@ -44,7 +46,46 @@ static void open_frames(enum ring_kind first)
         if (!(mark & RING_CODE_LEFT_OUT))
             guest_emit(RING_OPEN, codes_number(mark));
     }
+    if (frames)
+        guest_unmap(frames, MAX_OPEN * sizeof *frames);
 }
+
+/* --- other interpreters: hooks are the main one's, and so are our tables, which rely on its GIL --- */
+
+static const _Atomic int64_t *made; /* how many there have been; NULL: nobody says it */
+static int64_t told = 1;
+static void (*chore_of_hooks)(void);
+
+static void tell_interpreters(void)
+{
+    int64_t now = made ? atomic_load_explicit(made, memory_order_relaxed) : 0;
+    if (now > told) {
+        atomic_fetch_add(&guest.session->interpreters, (uint32_t)(now - told));
+        told = now;
+    }
+}
+
+static void chore(void)
+{
+    tell_interpreters();
+    if (chore_of_hooks)
+        chore_of_hooks();
+}
+
+static void watch_interpreters(void)
+{
+    made = pyver_interpreters_made();
+    chore_of_hooks = guest_chore;
+    guest_chore = chore;
+}
+
+/* Those that came and went since the last thought. */
+__attribute__((destructor)) static void go(void)
+{
+    tell_interpreters();
+}
+
+/* --- the way in --- */
 
 static void install(void)
 {
@@ -78,6 +119,7 @@ static void install(void)
         atomic_fetch_add(&guest.session->unhooked, 1);
         return;
     }
+    watch_interpreters();
     calibrate_hooked();
     if (notes_are_wanted())
         garbage_install();

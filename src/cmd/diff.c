@@ -123,6 +123,10 @@ static int diff_runs(const struct diff_request *q, const char *before_run, const
         status = cmd_query_check(&q->query, after.profile);
     if (!status)
         status = show(q, &before, &after);
+    if (!status) {
+        cmd_list_warn(q->format, &before.weights);
+        cmd_list_warn(q->format, &after.weights);
+    }
     side_release(&before);
     side_release(&after);
     return status;

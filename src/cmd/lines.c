@@ -184,6 +184,8 @@ static int show_exact(const struct lines_request *q, const struct profile *profi
         r = view_exact_lines_print(&view, cmd_stdout(), q->format, view_style_of(stdout));
         if (r < 0)
             status = cmd_output_failed("the lines", r, errno);
+        else
+            cmd_list_warn(q->format, &exact.weights);
     }
     profile_sources_free(sources);
     analysis_exact_lines_release(&exact);
@@ -213,6 +215,8 @@ static int show(const struct lines_request *q, const struct profile *profile)
         r = make_and_print(q, &weights, &output);
         status = cmd_list_status("the lines", r, output, errno);
     }
+    if (!status)
+        cmd_list_warn(q->format, &weights);
     analysis_weights_release(&weights);
     return status;
 }

@@ -1,10 +1,15 @@
 #include "cmd/list.h"
 
+#include "analysis/weights.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
 #include "cmd/load.h"
+#include "view/run.h"
 
-enum { TEXT_LIMIT = 30 }; /* rows of a text table when the user does not say */
+enum {
+    TEXT_LIMIT = 30, /* rows of a text table when the user does not say */
+    LOSSES_MAX = 1 << 16,
+};
 
 int cmd_list_make(struct cmd_list_options *options, enum view_format *ret_format,
                   const regex_t **ret_match)
@@ -37,6 +42,18 @@ uint64_t cmd_list_limit(const struct cmd_list_options *options, enum view_format
     if (options->has_limit)
         return options->limit;
     return format == VIEW_TEXT ? TEXT_LIMIT : 0;
+}
+
+void cmd_list_warn(enum view_format format, const struct analysis_weights *weights)
+{
+    if (format != VIEW_CSV || !weights->exact)
+        return;
+    struct buf losses;
+    buf_init(&losses, LOSSES_MAX);
+    view_run_losses(weights->profile, weights->damaged_chunks, &losses);
+    if (losses.len)
+        cmd_warn("the recording: %s", buf_cstr(&losses));
+    buf_release(&losses);
 }
 
 int cmd_list_status(const char *what, int code, bool in_output, int os_errno)

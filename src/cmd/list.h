@@ -39,6 +39,11 @@ void cmd_list_release(struct cmd_list_options *options);
 /* How many rows: what the user says; else a page of text, or all of them. 0: all. */
 uint64_t cmd_list_limit(const struct cmd_list_options *options, enum view_format format);
 
+struct analysis_weights;
+/* After a table that has no place for words, --csv: says on standard error what the recording lacks. Only of what was counted, where
+ * each loss is a hole; samples stand for each other. */
+void cmd_list_warn(enum view_format format, const struct analysis_weights *weights);
+
 /* The status after making `what` returned `code`; `in_output` if it was being printed by then. */
 int cmd_list_status(const char *what, int code, bool in_output, int os_errno);
 

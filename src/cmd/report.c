@@ -195,6 +195,8 @@ static int show_exact(const struct report_request *q, const struct profile *prof
     errno = 0;
     r = print_exact(q, &exact, &output);
     status = cmd_list_status("the report", r, output, errno);
+    if (!status)
+        cmd_list_warn(q->format, &exact.weights);
     analysis_exact_lines_release(&exact);
     return status;
 }
@@ -216,6 +218,8 @@ static int show(const struct report_request *q, const struct profile *profile)
         r = make_and_print(q, &weights, &output);
         status = cmd_list_status("the report", r, output, errno);
     }
+    if (!status)
+        cmd_list_warn(q->format, &weights);
     analysis_weights_release(&weights);
     return status;
 }

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "cmd/cmd.h"
+#include "cmd/list.h"
 #include "cmd/load.h"
 #include "cmd/progress.h"
 #include "view/heading.h"
@@ -74,7 +75,10 @@ static int print(const struct tree_request *q, const struct analysis_calltree *t
 {
     errno = 0;
     int r = view_tree_print(tree, cmd_stdout(), q->format, view_style_of(stdout));
-    return r < 0 ? cmd_output_failed("the tree", r, errno) : 0;
+    if (r < 0)
+        return cmd_output_failed("the tree", r, errno);
+    cmd_list_warn(q->format, &tree->weights);
+    return 0;
 }
 
 /* Takes the tree. */

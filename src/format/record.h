@@ -387,6 +387,7 @@ uint64_t record_source_hash(const void *text, size_t len);
     X(AGENTS_REFUSED, "agents_refused", "guests that turned back: of another version")             \
     X(AGENTS_UNHOOKED, "agents_unhooked", "guests whose hooks could not be set")                   \
     X(OWN_NEW, "own_new", "processes whose allocator has a C++ new of its own, not watched")       \
+    X(INTERPRETERS_UNTRACED, "interpreters_untraced", "sub-interpreters, where no hook is")        \
     X(DRAIN_CPU_NS, "drain_cpu_ns", "CPU time of the thread that empties the rings")               \
     X(ELAPSED_NS, "elapsed_ns", "wall time of the command")                                        \
     X(USER_NS, "user_ns", "its user CPU time, children included")                                  \

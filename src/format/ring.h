@@ -33,7 +33,7 @@
 #define RING_MAGIC    0x31474e4952525950ull /* "PYRRING1" */
 
 enum {
-    RING_VERSION = 7,     /* of everything in this header; both sides must agree */
+    RING_VERSION = 8,     /* of everything in this header; both sides must agree */
     RING_WORDS = 1 << 17, /* 1 MiB: stays in a core's cache; a larger one costs 5 to 10 ns a word */
     RING_MAX_SLOTS = 2048, /* threads traced at a time */
     RING_HEADER_BYTES = 4096,
@@ -195,18 +195,19 @@ struct ring_session {
     uint32_t instruments; /* enum ring_instrument */
     uint32_t clock;       /* enum ring_clock */
     uint64_t ticks_per_second;
-    uint32_t wait_max_ms;       /* a full ring is waited for so long */
-    uint32_t memory_interval;   /* bytes: of so many allocated one is sampled on average */
-    uint64_t memory_seed;       /* for the dice that choose it */
-    uint32_t slots;             /* as many there are: RING_MAX_SLOTS, or fewer */
-    _Atomic uint32_t stop;      /* guests take themselves out */
-    _Atomic uint64_t beat_ns;   /* CLOCK_MONOTONIC of the recorder's last look */
-    _Atomic uint32_t next_code; /* numbers given out so far */
-    _Atomic uint32_t next_slot; /* where to begin looking for a free one */
-    _Atomic uint32_t no_slot;   /* threads that found none */
-    _Atomic uint32_t unhooked;  /* guests that the interpreter gave no way in, or no memory */
-    _Atomic uint32_t own_new;   /* guests of an allocator with a C++ operator new of its own */
-    _Atomic uint32_t left_out;  /* functions that were met and are not wanted */
+    uint32_t wait_max_ms;          /* a full ring is waited for so long */
+    uint32_t memory_interval;      /* bytes: of so many allocated one is sampled on average */
+    uint64_t memory_seed;          /* for the dice that choose it */
+    uint32_t slots;                /* as many there are: RING_MAX_SLOTS, or fewer */
+    _Atomic uint32_t stop;         /* guests take themselves out */
+    _Atomic uint64_t beat_ns;      /* CLOCK_MONOTONIC of the recorder's last look */
+    _Atomic uint32_t next_code;    /* numbers given out so far */
+    _Atomic uint32_t next_slot;    /* where to begin looking for a free one */
+    _Atomic uint32_t no_slot;      /* threads that found none */
+    _Atomic uint32_t unhooked;     /* guests that the interpreter gave no way in, or no memory */
+    _Atomic uint32_t own_new;      /* guests of an allocator with a C++ operator new of its own */
+    _Atomic uint32_t left_out;     /* functions that were met and are not wanted */
+    _Atomic uint32_t interpreters; /* that were made besides the main one, and are not traced */
     _Atomic uint32_t slot_state[RING_MAX_SLOTS]; /* enum ring_slot_state */
     /* Whose lines are wanted: "f:MODULE:QUALNAME" and "m:REGEX"; neither: everybody's. Whose calls:
      * those that match an "i:REGEX", if there is one, and no "x:REGEX". One item on each line. A

@@ -141,6 +141,7 @@ static void take_events(struct recorder *r)
     v[RECORD_STAT_AGENTS_REFUSED] = atomic_load(&r->session.shared->refused);
     v[RECORD_STAT_AGENTS_UNHOOKED] = atomic_load(&r->session.shared->unhooked);
     v[RECORD_STAT_OWN_NEW] = atomic_load(&r->session.shared->own_new);
+    v[RECORD_STAT_INTERPRETERS_UNTRACED] = atomic_load(&r->session.shared->interpreters);
     v[RECORD_STAT_DRAIN_CPU_NS] = drain_cpu_ns(r->drain);
 }
 

@@ -152,6 +152,7 @@ void view_run_losses_json(struct json *j, const struct profile *p, uint32_t dama
     stat_u64(j, p, "agents_refused", RECORD_STAT_AGENTS_REFUSED);
     stat_u64(j, p, "agents_unhooked", RECORD_STAT_AGENTS_UNHOOKED);
     stat_u64(j, p, "own_new", RECORD_STAT_OWN_NEW);
+    stat_u64(j, p, "interpreters_untraced", RECORD_STAT_INTERPRETERS_UNTRACED);
     stat_real(j, p, "event_wait_seconds", RECORD_STAT_EVENT_WAIT_NS, (double)NS_PER_SEC);
     stat_real(j, p, "event_paused_seconds", RECORD_STAT_EVENT_PAUSED_NS, (double)NS_PER_SEC);
     json_kv_bool(j, "write_error", !s->finished);
@@ -241,6 +242,8 @@ static void event_losses(const struct profile *p, struct buf *out)
     say(out, view_run_stat(p, RECORD_STAT_OWN_NEW),
         "process whose allocator has a C++ new of its own, which is not watched",
         "processes whose allocators have a C++ new of their own, which is not watched");
+    say(out, view_run_stat(p, RECORD_STAT_INTERPRETERS_UNTRACED), "sub-interpreter not traced",
+        "sub-interpreters not traced");
     say_time(out, view_run_stat(p, RECORD_STAT_EVENT_PAUSED_NS),
              "threads that could not be traced");
 }

@@ -189,15 +189,17 @@ CHILD = "def child(): pass\nfor _ in range(7): child()"
 @pytest.mark.parametrize("how", [
     "subprocess.run([sys.executable, '-c', CHILD])",
     "subprocess.run([sys.executable, '-c', CHILD], env={})",
-    "subprocess.run(sys.executable + ' -c \"' + CHILD.replace(chr(10), '\\n') + '\"', shell=True) if False else "
-    "subprocess.run(['sh', '-c', 'exec \"$0\" -c \"$1\"', sys.executable, CHILD])",
+    "subprocess.run(COMMAND, shell=True, env={})",
+    "os.environ.clear(); status = os.system(COMMAND + '; exit 3'); assert status >> 8 == 3",
+    "os.environ.clear(); os.environ['LD_PRELOAD'] = ''; assert os.system(COMMAND) == 0",
+    "os.environ.clear(); os.popen(COMMAND).close()",
     "os.posix_spawn(sys.executable, [sys.executable, '-c', CHILD], {}); os.wait()",
     "os.fork() or os.execve(sys.executable, [sys.executable, '-c', CHILD], {}); os.wait()",
     "os.spawnv(os.P_WAIT, sys.executable, [sys.executable, '-c', CHILD])",
-], ids=["subprocess", "emptied", "shell", "posix_spawn", "exec", "spawnv"])
+], ids=["subprocess", "emptied", "shell", "system", "system-preload", "popen", "posix_spawn", "exec", "spawnv"])
 @pytest.mark.strict
 def test_children(python, tmp_path, how):
-    text = "import os, subprocess, sys\nCHILD = %r\n%s\n" % (CHILD, how)
+    text = "import os, shlex, subprocess, sys\nCHILD = %r\nCOMMAND = sys.executable + ' -c ' + shlex.quote(CHILD)\n%s\n" % (CHILD, how)
     recording = record([python.path, "-c", text], tmp_path / "x.pyro", "--calls")
     assert recording.row("child")["calls"] == 7
 

@@ -87,6 +87,43 @@ def test_the_same_as_cprofile(python, calls_of, tmp_path):
             assert ours[key][:2] == entry[:2], key
 
 
+METHODS = """
+class Own(dict):
+    def setdefault(self, key, value):
+        return super().setdefault(key, value)
+class Kind(type):
+    def mro(cls):
+        return super().mro()
+Own().setdefault(1, 2)
+class OfKind(dict, metaclass=Kind): pass
+OfKind.fromkeys([1])
+for _ in range(5): {}.setdefault(1, 2)
+"""
+
+
+@pytest.mark.strict
+def test_whose_method_it_is(python, tmp_path):
+    """A C method has one name, that of the type which has it: not of the object's by which it is met first, even if that has another
+    of this name (where cProfile says "<function Own.setdefault at 0x…>"), and not of a metaclass's that has none."""
+    recording = record([python.path, "-c", METHODS], tmp_path / "x.pyro", "--calls")
+    by_caller = {(r["name"], c["name"].split(".")[-1]): c["calls"] for r in recording.rows("--callers") if not r["file"] for c in r["callers"]}
+    name = "<method 'setdefault' of 'dict' objects>"
+    assert (by_caller[name, "setdefault"], by_caller[name, "<module>"]) == (1, 5)
+    assert by_caller["<method 'mro' of 'type' objects>", "mro"] == 1
+    assert by_caller["<built-in method fromkeys>", "<module>"] == 1
+    assert not [n for n, _ in by_caller if "Own" in n or "Kind" in n]
+
+
+@pytest.mark.strict
+def test_callees(default_python, calls_of):
+    """The same edges as by callers."""
+    recording = calls_of(default_python, "calls_known.py")
+    callees = {(r["name"], c["name"]): (c["calls"], c["primitive_calls"]) for r in recording.rows("--callees") for c in r["callees"]}
+    assert {e: callees.get(e) for e in calls_known.CALLS} == calls_known.CALLS
+    out = pyrometer("report", recording.path, "--callees", "--match", r"\(by_length\)", check=0).stdout
+    assert "builtins.len" in out
+
+
 def test_threads(python, calls_of):
     """cProfile: "1/40 calls, 0.004 s, called by join". Truth: 40 calls, 0.1 s in each thread, by the naps."""
     recording = calls_of(python, "calls_threads.py")

@@ -7,6 +7,7 @@
 #include "record/drain.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@
 
 enum { THREADS = 16, CALLS = 100000, CODE = 1 };
 
-static char path[] = "/tmp/pyrometer-ring-XXXXXX";
+static const char TEMPLATE[] = "/tmp/pyrometer-ring-XXXXXX";
+static char path[sizeof TEMPLATE];
 
 static unsigned long ident(void)
 {
@@ -57,6 +59,7 @@ struct rig {
 static void rig_up(struct rig *r)
 {
     *r = (struct rig){.session = {.fd = -1}};
+    memcpy(path, TEMPLATE, sizeof path);
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
@@ -121,8 +124,43 @@ static void test_nothing_is_lost(void **state ATTR_UNUSED)
     unlink(path);
 }
 
+static struct ring_header *the_ring(const struct rig *r)
+{
+    for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++)
+        if (atomic_load(&r->session.shared->slot_state[slot]) == RING_LIVE)
+            return session_map_slot(&r->session, slot);
+    return NULL;
+}
+
+/* A recorder whose time is up reads no more, and says so. Whoever waits for room in a full ring then waits in vain, and with the GIL
+ * in its hand: it must not wait to the end of its patience, which here is more than a month. What it could not tell is no loss. */
+static void test_nobody_waits_after_the_end(void **state ATTR_UNUSED)
+{
+    struct rig r;
+    pthread_t thread;
+    struct ring_header *ring = NULL;
+    rig_up(&r);
+    r.session.shared->wait_max_ms = UINT32_MAX;
+    drain_stop(r.drain);
+    assert_int_equal(pthread_create(&thread, NULL, produce, NULL), 0);
+    while (!ring)
+        ring = the_ring(&r);
+    enum { NEARLY = 16 }; /* a few words are kept back */
+    while (atomic_load(&ring->head) < RING_WORDS - NEARLY)
+        sched_yield();
+    atomic_store(&r.session.shared->stop, 1);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_false(atomic_load(&guest.on));
+    assert_int_equal(atomic_load(&ring->lost), 0);
+    session_unmap_slot(ring);
+    rig_down(&r);
+    assert_int_equal(r.stats.value[RECORD_STAT_EVENTS_LOST], 0);
+    unlink(path);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing_is_lost)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing_is_lost),
+                                       cmocka_unit_test(test_nobody_waits_after_the_end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

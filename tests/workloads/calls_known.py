@@ -65,6 +65,26 @@ def leaf(i):
     return math.sqrt(i)
 
 
+class Items(list):
+    pass
+
+
+class Kind(type):
+    pass
+
+
+class OfKind(metaclass=Kind):
+    pass
+
+
+def inherited():
+    """The first calls of these methods are of objects whose types have only inherited them."""
+    Items().append(1)
+    add = Items().append
+    add(1)
+    OfKind.__subclasses__()
+
+
 def deep(n):
     if n:
         deep(n - 1)
@@ -82,6 +102,7 @@ def main():
     left(5)
     right(5)
     deep(500)
+    inherited()
     items = []
     for i in range(11):
         items.append(i)
@@ -91,10 +112,11 @@ def main():
 EXPECTED = {
     "main": (1, 1), "fib": (177, 1), "even": (11, 1), "odd": (11, 1), "catcher": (7, 7), "through": (7, 7),
     "thrower": (7, 7), "by_length": (9, 9), "c_raises": (4, 4), "left": (1, 1), "right": (1, 1), "shared": (2, 2),
-    "leaf": (15, 15), "deep": (501, 1),
+    "leaf": (15, 15), "deep": (501, 1), "inherited": (1, 1),
     "<built-in method builtins.len>": (9, 9), "<built-in method math.sqrt>": (15, 15),
     "<built-in method builtins.sorted>": (3, 3), "<method 'pop' of 'dict' objects>": (4, 4),
-    "<method 'append' of 'list' objects>": (11, 11), "<built-in method builtins.isinstance>": (11, 11),
+    "<method 'append' of 'list' objects>": (13, 13), "<method '__subclasses__' of 'type' objects>": (1, 1),
+    "<built-in method builtins.isinstance>": (11, 11),
 }
 CALLS = {  # (caller, callee): (calls, primitive calls)
     ("main", "fib"): (1, 1), ("fib", "fib"): (176, 2), ("even", "odd"): (11, 1), ("odd", "even"): (10, 1),
