@@ -1,5 +1,5 @@
 """malloc, calloc, free; nothing, tiny, plenty of them; and libc's own users of malloc."""
-from truth import NEVER, PAGE, around, array, brief, calloc, empty, fill, free, malloc, realloc, strdup, strndup
+from truth import NEVER, around, array, brief, calloc, empty, fill, free, malloc, realloc, strdup, strndup
 
 
 def main():
