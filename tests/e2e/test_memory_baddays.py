@@ -625,7 +625,8 @@ def test_recorder_killed_at_any_moment(python, truth_env, tmp_path, scale):
     stop, running = tmp_path / "stop", []
     for i in range(scale(4, 100)):
         path = tmp_path / ("%d.pyro" % i)
-        running.append((path, subprocess.Popen([PYROMETER, "run", "--quiet", "--memory=" + [*MODES, "sampled"][i % 3], "-o", str(path), "--", python.path,
+        mode = [*MODES, "sampled"][i % 3]
+        running.append((path, subprocess.Popen([PYROMETER, "run", "--quiet", "--memory=" + mode, "-o", str(path), "--", python.path,
                                                 script(tmp_path, LONELY), str(stop)], env=truth_env, stdout=subprocess.PIPE,
                                                stdin=subprocess.DEVNULL, encoding="utf-8")))
         time.sleep(random.uniform(0, 0.1))
@@ -888,7 +889,8 @@ def test_no_lock_for_all(default_python, mode, truth_env, tmp_path, scale):
 
 
 def programs_text(*names):
-    return "import os\nimport truth, %s\nkept = truth.reserve()\n%s\nos._exit(0)\n" % (", ".join(names), "\n".join(n + ".main()" for n in names))
+    mains = "\n".join(n + ".main()" for n in names)
+    return "import os\nimport truth, %s\nkept = truth.reserve()\n%s\nos._exit(0)\n" % (", ".join(names), mains)
 
 
 SAMPLED_DAYS = {  # text of a program, its arguments, and of marked lines the sizes
@@ -898,7 +900,8 @@ SAMPLED_DAYS = {  # text of a program, its arguments, and of marked lines the si
     "replaced_allocators": ("import truthmodule\ntruthmodule.replace(0)\n" + programs_text("pymem"), [], {}),
     "children": (FAMILY, ["child.py", "LIBRARY"], {}),
     "forks_among_threads": (FORKS_AMONG_THREADS, [], {"# churn": [100, 116, 132, 148] * 15000, "# child": list(range(1000, 1020))}),
-    "crowd": (CROWD, [], {"# fill": [1000 + n for n in range(64)] * 100, "# churn": [100, 116, 132, 148] * 16000, "# short": list(range(1, 300))}),
+    "crowd": (CROWD, [], {"# fill": [1000 + n for n in range(64)] * 100, "# churn": [100, 116, 132, 148] * 16000,
+                          "# short": list(range(1, 300))}),
     "own_malloc": (programs_text(*PLAIN_PROGRAMS), [], {}),
 }
 
@@ -959,7 +962,8 @@ def test_with_other_instruments(python, others, truth_env, tmp_path):
 @pytest.mark.long_only
 def test_samples_with_other_instruments(python, truth_env, tmp_path):
     """Estimates, with all else that can be recorded: they are near the truth, and the other instruments have their say."""
-    recording = same([python.path, program("mixture")], tmp_path / "x.pyro", "sampled", "--sample", "--calls", "--lines", "--trace", env=truth_env)
+    recording = same([python.path, program("mixture")], tmp_path / "x.pyro", "sampled", "--sample", "--calls", "--lines", "--trace",
+                     env=truth_env)
     memory = Memory(recording.path)
     for (_, line), truth in oracle.truths(program("mixture")).items():
         near(memory.of_line("/mixture.py", line)["malloc"], truth.told["malloc"])

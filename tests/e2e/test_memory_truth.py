@@ -180,7 +180,8 @@ def check_temporary(recording, memory):
         sums = sum(sites.values(), collections.Counter())
         wanted[line], allocations[line] = sums["brief"], sums["count"]
     assert +got == +wanted
-    assert all(r["allocations"] <= allocations[r["file"], r["line"]] for r in told["rows"] if r["file"])  # a line may be of several functions
+    # a line may be of several functions, and then has several rows
+    assert all(r["allocations"] <= allocations[r["file"], r["line"]] for r in told["rows"] if r["file"])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -488,9 +489,10 @@ def is_own(record):
     return record.allocator in (AllocatorType.PYMALLOC_MALLOC, AllocatorType.PYMALLOC_REALLOC) and 24 < record.size <= 32
 def size_of(record):
     return (record.size + 4095) // 4096 * 4096 if record.allocator == AllocatorType.MMAP else record.size
+frees = AllocatorType.FREE, AllocatorType.MUNMAP, AllocatorType.PYMALLOC_FREE
 with FileReader(sys.argv[1]) as reader:
     for record in reader.get_allocation_records():
-        if record.allocator not in (AllocatorType.FREE, AllocatorType.MUNMAP, AllocatorType.PYMALLOC_FREE) and line_of(record) and not is_own(record):
+        if record.allocator not in frees and line_of(record) and not is_own(record):
             lines[line_of(record)][0] += 1
             lines[line_of(record)][1] += size_of(record)
     for record in reader.get_high_watermark_allocation_records(merge_threads=True):

@@ -498,7 +498,8 @@ def test_curves_of_real_processes(mode, tmp_path):
     rows = ask("memory", "plot", recording.path)["rows"]
     assert {r["pid"] for r in rows} == {parent, child}
     for pid, megabytes in ((parent, 50 << 20), (child, 20 << 20)):
-        curve = {name: [r[name] for r in rows if r["pid"] == pid and r[name] is not None] for name in ("heap", "objects", "rss", "allocated")}
+        curve = {name: [r[name] for r in rows if r["pid"] == pid and r[name] is not None]
+                 for name in ("heap", "objects", "rss", "allocated")}
 
         def rises(name, by, more):
             assert by <= max(curve[name]) - curve[name][0] <= by + more, (pid, name, curve[name])

@@ -10,8 +10,9 @@ How a program tells its truth: behind a line stands what it must be charged with
 that are never given back. `#>` is the same for all that is called from there, at any depth. What is not named is nothing
 at all, and ANY is not looked at. The names of Python's domains are raw, mem and object; they count in objects
 mode, and what the line asks of libc in heap mode, where Python goes there, stands in `heap`. `peak` are the sizes alive when the
-program had most, if it ends with `summit()` or that is told by `peak.py`; the default is `live`. `brief` is how many of the line's blocks were given back by their
-thread before it asked for anything else; it is told only where C does both, for Python may ask in between.
+program had most, if it ends with `summit()` or that is told by `peak.py`; the default is `live`. `brief` is how many of the line's
+blocks were given back by their thread before it asked for anything else; it is told only where C does both, for Python may ask in
+between.
 
 The library is found by the environment, for the tests build it: TRUTH_LIBRARY.
 """
