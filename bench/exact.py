@@ -15,6 +15,7 @@ import os
 from common import BUILD, PYROMETER, Failed, info, median, run, say, target_program
 from peers import HERE as REASONS
 
+WAITS = 0.01  # of the command's time, for one traced thread at full rate on two cores
 PROGRAM_PACKAGES = ["Jinja2==3.1.6", "lark==1.2.2"]
 MEMORY_PACKAGES = ["sqlglot==26.33.0", "pandas==%s"]
 
@@ -144,6 +145,12 @@ def counted(out):
     if not stats["events"] or stats["events_lost"]:
         raise Failed("a recording with %(events)d events, %(events_lost)d lost" % stats)
     return stats
+
+
+def waits():
+    """(a list, what to call after each turn): which part of the command's time the program waited for the recorder."""
+    waited = []
+    return waited, lambda done, out: waited.append(counted(out)["event_wait_ns"] / 1e9 / done.wall)
 
 
 def at_most_slower(bench, measure, text, figures, limit):

@@ -110,6 +110,9 @@ closure() {
             grep -v -e '-dev$' -e '^libdebconf' -e '-perl$' | sort -u) || true
     done
     echo "$seen libpython$1-dev" # the internal headers, for tools/gen_pylayout and its tables
+    if apt-cache show "libpython$1-testsuite" >/dev/null 2>&1; then
+        echo "libpython$1-testsuite" # CPython's own tests, for tests/e2e/test_cpythons_own.py
+    fi
 }
 
 bring() { # version; says why on stdout when it returns 1

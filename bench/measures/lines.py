@@ -9,7 +9,7 @@ count the whole program; of the others line_profiler is told the script and the 
 timed inside, in parts, by the part at the lower quartile, in longer runs; the control is another bare run.
 """
 import exact
-from common import table, target_program
+from common import median, table, target_program
 from exact import Contestant, Turns
 
 SIZES = {"short": (60000, 400000), "long": (60000, 400000), "library": (1, 4), "outside": (600000, 1600000)}
@@ -24,14 +24,14 @@ def script_of(bench, what):
     return [target_program("line_loop.py"), what, str(bench.scale(*SIZES[what]))], []
 
 
-def contestants(bench, place, what):
+def contestants(bench, place, what, after):
     script, modules = script_of(bench, what)
     yield exact.bare(place, script)
     if what == "outside":
         yield Contestant("control", exact.bare(place, script).command)
         yield Contestant("ours", lambda out: place.ours("--lines", "--function", "__main__:chosen")(script, out), ".pyro")
         return
-    yield Contestant("ours", lambda out: place.ours("--lines")(script, out), ".pyro", after=lambda done, out: exact.counted(out))
+    yield Contestant("ours", lambda out: place.ours("--lines")(script, out), ".pyro", after=after)
     few = bench.scale(1 if place.python is bench.python else 0, 5)
     found = exact.peer_contestants(place, script, modules, few=few, exact="lines")
     # nobody has decorated the standard library
@@ -39,10 +39,11 @@ def contestants(bench, place, what):
 
 
 def compare(bench, place, what):
-    turns = Turns(bench, list(contestants(bench, place, what)), place.environment())
+    waited, after = exact.waits()
+    turns = Turns(bench, list(contestants(bench, place, what, after)), place.environment())
     turns.run(bench.scale(7 if what == "outside" else 3, 31 if what == "outside" else 15))
     theirs = [label for label in ("line_profiler", "pprofile") if label in turns.by_label]
-    return {"python": place.python.name, "what": what, "contestants": turns.figures(),
+    return {"python": place.python.name, "what": what, "contestants": turns.figures(), "waited": median(waited),
             "added_of": {label: turns.ratio("ours", label) for label in theirs}}
 
 
@@ -57,6 +58,7 @@ def judge(bench, version, row):
             noisy = " (too noisy to tell)" if abs(control - 1) > OUTSIDE - 1 else ""
             bench.at_most("lines", name + "slowdown", ours["inside"], OUTSIDE, "control %.3f%s" % (control, noisy))
         return
+    bench.at_most("lines", name + "waits", row["waited"], exact.WAITS)
     if row["what"] in ONE_A_LINE:
         limit = 13 if slow_lines and row["what"] == "long" else 3.6 if new else 7
         exact.at_most_slower(bench, "lines", name + "slowdown", ours, limit)
@@ -80,7 +82,8 @@ def measure(bench):
         return ["%.2f" % r["contestants"][k][times] if k in r["contestants"] else "" for k in ("ours", "line_profiler", "pprofile")]
 
     table("lines: time of the whole command over the bare one's (medians of turns; `outside`: of the work alone)",
-          ["CPython, what", "bare s", "ours", "line_profiler", "pprofile", "added/line_profiler", "added/pprofile"],
+          ["CPython, what", "bare s", "ours", "line_profiler", "pprofile", "added/line_profiler", "added/pprofile", "waits"],
           [["%s %s" % (r["python"], r["what"]), "%.3f" % r["contestants"]["bare"]["seconds"], *cells(r),
-            *["%.3f" % r["added_of"][k] if k in r["added_of"] else "" for k in ("line_profiler", "pprofile")]] for r in rows])
+            *["%.3f" % r["added_of"][k] if k in r["added_of"] else "" for k in ("line_profiler", "pprofile")],
+            "" if r["waited"] is None else "%.2f %%" % (100 * r["waited"])] for r in rows])
     return {"rows": rows, "versions": versions}

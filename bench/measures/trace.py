@@ -16,7 +16,6 @@ from exact import Contestant, Turns
 SLOWDOWN = 3.5
 OF_VIZTRACER = 1 / 20
 BYTES, BYTES_GOAL = 4.0, 2.0
-WAITS = 0.01
 MEMORY_MB = 64
 OURS = {"ours": ["--trace"], "ours, no C": ["--trace", "--no-c-calls"], "ours, --calls": ["--calls"]}
 THREADS = (1, 4)
@@ -51,7 +50,7 @@ def judge(bench, row):
         exact.at_most_slower(bench, "trace", name + "slowdown in all", row["contestants"]["ours"], SLOWDOWN)
     bench.at_most("trace", name + "bytes per event", row["bytes_per_event"], BYTES,
                   "goal %g %s" % (BYTES_GOAL, "met" if row["bytes_per_event"] <= BYTES_GOAL else "not met"))
-    bench.at_most("trace", name + "waits", row["waited"], WAITS)
+    bench.at_most("trace", name + "waits", row["waited"], exact.WAITS)
     if row["of_viztracer"] is not None:
         bench.at_most("trace", name + "added of viztracer's", row["of_viztracer"], OF_VIZTRACER,
                       exact.other_clocks(row["of_viztracer_inside"], row["of_viztracer_cpu"]))

@@ -77,8 +77,7 @@ static py_object *on_yield(py_object *self, py_object *const *args, size_t n, py
     if (unlikely(mark & (RING_CODE_LEFT_OUT | CODE_NOTED))) {
         if (mark & RING_CODE_LEFT_OUT)
             return monitoring_never();
-        if (!(mark & RING_CODE_COROUTINE)) /* which yields to its loop what nobody asked for */
-            notes_result(args[VALUE_ARG]);
+        notes_yield(args[FIRST_ARG], args[VALUE_ARG]);
     }
     codes_emit(RING_SUSPEND, mark, pyver_running());
     return py.none;

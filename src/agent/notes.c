@@ -37,6 +37,14 @@ void notes_result(const py_object *value)
     emit(RING_EXT_RESULT, text, len);
 }
 
+enum { CO_COROUTINE = 0x80, CO_ASYNC_GENERATOR = 0x200 };
+
+void notes_yield(const py_object *code, const py_object *value)
+{
+    if (!(py_u32(code, py.code_flags) & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
+        notes_result(value);
+}
+
 /* --- names --- */
 
 /* A module that the program has imported, as its names; NULL if it has not. Borrowed. */
@@ -148,7 +156,6 @@ static py_object *running_task(void)
 
 void notes_coroutine(py_object *code, py_object *caller)
 {
-    enum { CO_COROUTINE = 0x80 };
     if (!(py_u32(code, py.code_flags) & CO_COROUTINE) ||
         (caller && py_u32(caller, py.code_flags) & CO_COROUTINE))
         return;

@@ -24,8 +24,10 @@ void notes_coroutine(py_object *code, py_object *caller);
 /* A function begins, and its locals hold nothing but arguments. */
 void notes_arguments(py_object *code, py_object *const *locals);
 
-/* It returns or yields this. */
+/* It returns this. */
 void notes_result(const py_object *value);
+/* It yields this. A coroutine does so to its loop, which is nobody's concern. */
+void notes_yield(const py_object *code, const py_object *value);
 
 /* Tells what Python calls this thread. False: it is not known yet. */
 bool notes_thread_name(void);

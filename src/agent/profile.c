@@ -22,8 +22,9 @@ void profile_on_return(py_frame *frame, const py_object *value)
     enum ring_kind kind = value ? RING_LEAVE : RING_UNWIND;
     if (unlikely(mark & RING_CODE_GENERATOR) && value && pyver_frame_yields(frame))
         kind = RING_SUSPEND;
-    if (unlikely(mark & CODE_NOTED) && value &&
-        (kind == RING_LEAVE || !(mark & RING_CODE_COROUTINE)))
+    if (unlikely(mark & CODE_NOTED) && kind == RING_SUSPEND)
+        notes_yield(pyver_frame_code(frame), value);
+    else if (unlikely(mark & CODE_NOTED) && value)
         notes_result(value);
     if (unlikely(kind == RING_UNWIND) && profile_raised && notes_are_wanted())
         notes_exception(profile_raised);

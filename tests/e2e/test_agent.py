@@ -50,17 +50,24 @@ def whole(recording):
 # --- exact ---
 
 
+def also(*options):
+    """Other options, in the long tier."""
+    return pytest.param(list(options), marks=pytest.mark.long_only, id=" ".join(options))
+
+
+@pytest.mark.parametrize("options", [["--calls"], also("--trace"), also("--calls", "--lines")], ids=" ".join)
 @pytest.mark.strict
-def test_every_call_is_counted(python, tmp_path):
-    recording = record([python.path, workload("calls.py")], tmp_path / "x.pyro", "--calls")
+def test_every_call_is_counted(python, tmp_path, options):
+    recording = record([python.path, workload("calls.py")], tmp_path / "x.pyro", *options)
     found = counts(recording)
     assert {name: found.get(name) for name in EXPECTED} == EXPECTED
     whole(recording)
 
 
+@pytest.mark.parametrize("options", [["--calls", "--no-c-calls"], also("--trace", "--no-c-calls"), also("--lines")], ids=" ".join)
 @pytest.mark.strict
-def test_without_c_functions(python, tmp_path):
-    recording = record([python.path, workload("calls.py")], tmp_path / "x.pyro", "--calls", "--no-c-calls")
+def test_without_c_functions(python, tmp_path, options):
+    recording = record([python.path, workload("calls.py")], tmp_path / "x.pyro", *options)
     found = counts(recording)
     assert {name: found.get(name) for name in EXPECTED if "built-in" not in name} == {
         name: n for name, n in EXPECTED.items() if "built-in" not in name}
@@ -157,6 +164,92 @@ def test_call_paths(default_python, tmp_path):
     assert by_path["long"] > 5 * by_path["short"], by_path
 
 
+IDENTITY = (
+    "for i in range(5000):\n"
+    "    space = {}\n"
+    "    exec('def f_%d(): pass' % i, space)\n"
+    "    for _ in range(1 + i % 3): space['f_%d' % i]()\n"
+)
+
+
+@pytest.mark.parametrize("options", [["--calls"], also("--calls", "--no-c-calls"), also("--trace"), also("--lines")], ids=" ".join)
+@pytest.mark.strict
+def test_code_that_dies_young(python, tmp_path, options):
+    """Functions that are made, called and forgotten: the next code object is often where the last was, and is another all the same."""
+    recording = record([python.path, "-c", IDENTITY], tmp_path / "x.pyro", *options)
+    found = {r["name"]: r["calls"] for r in recording.rows() if r["name"].startswith("f_")}
+    assert found == {"f_%d" % i: 1 + i % 3 for i in range(5000)}
+    whole(recording)
+
+
+WAYS = {
+    "file": ["main.py"],
+    "module": ["-m", "package"],
+    "command": ["-c", "import mod"],
+    "stdin": [],
+    "directory": ["folder"],
+    "zip": ["folder.zip"],
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", sorted(WAYS))
+@pytest.mark.strict
+def test_from_the_first_line(python, tmp_path, way):
+    """However a program is started: its main module once, the modules that it imports once, and what they call meanwhile."""
+    mod = "def f(): pass\nfor _ in range(3): f()\n"
+    for folder, main, module in (("", "main.py", "mod"), ("package", "__main__.py", "package.mod"), ("folder", "__main__.py", "mod")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / main).write_text("import %s\n" % module)
+        (tmp_path / folder / "mod.py").write_text(mod)
+    shutil.make_archive("folder", "zip", tmp_path / "folder")
+    with open("main.py") as f:
+        recording = record([python.path, *WAYS[way]], tmp_path / "x.pyro", "--calls", stdin=f)
+    inside = {"module": "package/", "directory": "folder/", "zip": "folder.zip/"}.get(way, "")
+    main = {"file": "main.py", "command": "<string>", "stdin": "<stdin>"}.get(way, inside + "__main__.py")
+    assert recording.row("<module>", file=main)["calls"] == 1
+    assert recording.row("<module>", file=inside + "mod.py")["calls"] == 1
+    assert recording.row("f", file="mod.py")["calls"] == 3
+
+
+@pytest.mark.strict
+def test_until_the_last(python, tmp_path):
+    """What runs when the main program has ended: an exit function, a destructor that the end of the interpreter calls."""
+    text = (
+        "import atexit\n"
+        "def at_exit(): pass\n"
+        "def gone(): pass\n"
+        "atexit.register(at_exit)\n"
+        "class A:\n"
+        "    def __del__(self, gone=gone): gone()\n"
+        "a = A()\n"
+    )
+    recording = record([python.path, "-c", text], tmp_path / "x.pyro", "--calls")
+    assert (recording.row("at_exit")["calls"], recording.row("gone")["calls"]) == (1, 1)
+    whole(recording)
+
+
+@pytest.mark.strict
+def test_sub_interpreters_are_told(python, tmp_path):
+    """There are no hooks in them; that they were there is told."""
+    text = (
+        "try: import _interpreters as interpreters\n"
+        "except ImportError: import _xxsubinterpreters as interpreters\n"
+        "def outside(): pass\n"
+        "for _ in range(2):\n"
+        "    interpreter = interpreters.create()\n"
+        "    interpreters.run_string(interpreter, 'def inside(): pass\\nfor _ in range(9): inside()')\n"
+        "    interpreters.destroy(interpreter)\n"
+        "    outside()\n"
+    )
+    if not python.has("_interpreters") and not python.has("_xxsubinterpreters"):
+        pytest.skip("no sub-interpreters to be had")
+    recording = record([python.path, "-c", text], tmp_path / "x.pyro", "--calls")
+    assert recording.row("outside", file="<string>")["calls"] == 2 and recording.row("inside") is None
+    assert recording.stats()["interpreters_untraced"] == recording.report()["losses"]["interpreters_untraced"] == 2
+    assert "lost: 2 sub-interpreters not traced" in pyrometer("report", recording.path, check=0).stdout
+
+
 @pytest.mark.strict
 def test_many_threads_lose_nothing(python, tmp_path):
     text = (
@@ -237,15 +330,24 @@ sys.exit(7)
 """
 
 
+def seems_bare(command, path, *options):
+    """It prints and ends as it does without us."""
+    bare = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+    recording = record(command, path, "--force", *options, check=bare.returncode)
+    assert (recording.stdout, recording.done.stderr) == (bare.stdout, bare.stderr)
+    return recording
+
+
+@pytest.mark.parametrize("options", [["--calls"], also("--lines"), also("--trace", "--args"), also("--calls", "--no-c-calls")], ids=" ".join)
 @pytest.mark.strict
-def test_the_program_sees_no_difference(python, tmp_path):
+def test_the_program_sees_no_difference(python, tmp_path, options):
     (tmp_path / "sees.py").write_text(SEES)
-    command = [python.path, str(tmp_path / "sees.py"), "an argument"]
-    bare = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
-    recording = record(command, tmp_path / "x.pyro", "--calls", check=7)
-    assert bare.returncode == 7
-    assert recording.stdout == bare.stdout
-    assert recording.done.stderr == bare.stderr
+    recording = seems_bare([python.path, str(tmp_path / "sees.py"), "an argument"], tmp_path / "x.pyro", *options)
+    assert "KeyError: 'x'" in recording.stdout and recording.done.returncode == 7
+    (tmp_path / "fails.py").write_text("def f(n): return 1 / n if not n else f(n - 1)\nclass E(Exception): pass\n"
+                                       "try: f(3)\nexcept ZeroDivisionError as e: raise E('ended') from e\n")
+    recording = seems_bare([python.path, str(tmp_path / "fails.py")], tmp_path / "x.pyro", *options)
+    assert "ZeroDivisionError" in recording.done.stderr and recording.done.stderr.endswith("E: ended\n")
 
 
 @pytest.mark.parametrize("ending,status", [
@@ -313,6 +415,19 @@ def test_beside_another_tool(python, tmp_path):
         assert recording.stats()["event_paused_ns"] > 0
 
 
+def test_another_profiler_is_told(python, tmp_path):
+    """Below 3.12 the interpreter has one place for a profile function: for how long it was another's, summary and report say."""
+    if python.version >= (3, 12):
+        pytest.skip("there is room for all")
+    text = "import cProfile, time\ndef f(): pass\np = cProfile.Profile()\np.enable()\ntime.sleep(0.3)\np.disable()\nf()\n"
+    done = pyrometer("run", "--calls", "--no-history", "-o", "x.pyro", "--", python.path, "-c", text, check=0)
+    recording = harness.Recording("x.pyro")
+    paused = recording.report()["losses"]["event_paused_seconds"]
+    assert 0.3 <= paused and recording.row("f", file="<string>")["calls"] == 1
+    words = "threads that could not be traced for "
+    assert words in done.stderr and "lost: " + words in pyrometer("report", "x.pyro", check=0).stdout
+
+
 # --- bad days ---
 
 LONG = (
@@ -333,11 +448,12 @@ INSTRUMENTS = ["--calls", "--trace", "--lines"]
 @pytest.mark.strict
 def test_recorder_killed(python, tmp_path, scale):
     """At any moment, from before there is a file to after the program's end: the target goes on, unharmed; what was written can be read."""
-    for turn in range(scale(1, 30)):
+    command = ["sh", "-c", "echo started; \"$@\"; echo $?", "sh", python.path, "-c", LONG, "0.3"]
+    for turn in range(scale(1, 34)):
         running = []
         for i, instrument in enumerate(2 * INSTRUMENTS):
             path = str(tmp_path / ("%d-%d.pyro" % (turn, i)))
-            running.append((path, subprocess.Popen([PYROMETER, "run", instrument, "--quiet", "-o", path, "--", python.path, "-c", LONG, "0.3"],
+            running.append((path, subprocess.Popen([PYROMETER, "run", instrument, "--quiet", "-o", path, "--", *command],
                                                    stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, encoding="utf-8")))
         random.shuffle(running)
         for path, process in running[:-1]:
@@ -347,24 +463,36 @@ def test_recorder_killed(python, tmp_path, scale):
         harness.wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > harness.FILE_HEADER, "a part of the recording")
         process.kill()
         for path, process in running:
-            # it may have been killed before there was a target
-            assert process.stdout.read() in ("", "ready\ndone\n")
+            # it may have been killed before there was a target; one that has started goes on to its end
+            assert process.stdout.read() in ("", "started\nready\ndone\n42\n")
             process.wait()
             assert harness.can_be_saved(path) or path != running[-1][0]
 
 
-def test_leaves_when_the_recorder_is_gone(python, tmp_path):
+# hooked(): is anything of us in the interpreter? Of sys.monitoring a tool, below 3.12 a profile or a trace function, or on 3.11 an
+# evaluation function.
+HOOKED = (
+    "import ctypes, os, sys, time\n"
+    "def hooked():\n"
+    "    if sys.version_info >= (3, 12):\n"
+    "        return any(sys.monitoring.get_tool(i) for i in range(6))\n"
+    "    api, pointer = ctypes.pythonapi, ctypes.c_void_p\n"
+    "    api.PyThreadState_Get.restype = api.PyInterpreterState_Main.restype = pointer\n"
+    "    at = api.PyThreadState_Get() + (64 if sys.version_info >= (3, 11) else 56)\n"
+    "    if sys.version_info >= (3, 11):\n"
+    "        api._PyInterpreterState_GetEvalFrameFunc.restype = pointer\n"
+    "        evaluate = api._PyInterpreterState_GetEvalFrameFunc(pointer(api.PyInterpreterState_Main()))\n"
+    "        if evaluate != ctypes.cast(api._PyEval_EvalFrameDefault, pointer).value: return True\n"
+    "    return any(pointer.from_address(at + 8 * i).value for i in range(2))\n"
+    "def f(): pass\n"
+    "assert hooked()\n"
+)
+
+
+@pytest.mark.parametrize("options", [["--calls"], also("--calls", "--no-c-calls"), also("--lines"), also("--trace")], ids=" ".join)
+def test_leaves_when_the_recorder_is_gone(python, tmp_path, options):
     """Within 100 ms nothing of us is in the way: below 3.12 the hook is out, above the tool's number is free."""
-    text = (
-        "import ctypes, os, sys, time\n"
-        "def f(): pass\n"
-        "def hooked():\n"
-        "    if sys.version_info >= (3, 12):\n"
-        "        return any(sys.monitoring.get_tool(i) for i in range(6))\n"
-        "    get = ctypes.pythonapi.PyThreadState_Get\n"
-        "    get.restype = ctypes.c_void_p\n"
-        "    return bool(ctypes.c_void_p.from_address(get() + (64 if sys.version_info >= (3, 11) else 56)).value)\n"
-        "assert hooked()\n"
+    text = HOOKED + (
         "print('ready', flush=True)\n"
         "parent = os.getppid()\n"
         "while os.getppid() == parent: f()\n"
@@ -372,13 +500,30 @@ def test_leaves_when_the_recorder_is_gone(python, tmp_path):
         "while time.monotonic() < end: f()\n"
         "print(hooked(), flush=True)\n"
     )
-    process = subprocess.Popen([PYROMETER, "run", "--calls", "--quiet", "-o", str(tmp_path / "x.pyro"), "--", python.path, "-c", text],
+    process = subprocess.Popen([PYROMETER, "run", *options, "--quiet", "-o", str(tmp_path / "x.pyro"), "--", python.path, "-c", text],
                                stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, encoding="utf-8")
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.2)
     process.kill()
     assert process.stdout.read() == "False\n"
     process.wait()
+
+
+@pytest.mark.parametrize("options", [["--calls"], also("--calls", "--no-c-calls"), also("--lines"), also("--trace")], ids=" ".join)
+def test_leaves_when_the_time_is_up(default_python, tmp_path, options):
+    """--for: the recorder lives on, until the program ends, but nobody waits for it, and nothing of us is left."""
+    text = HOOKED + (
+        "last = time.monotonic()\n"
+        "end, longest = last + 30, 0\n"
+        "while hooked() and last < end:\n"
+        "    for _ in range(3000): f()\n"
+        "    longest, last = max(longest, time.monotonic() - last), time.monotonic()\n"
+        "print(hooked(), longest < 1.5)\n"
+    )
+    recording = record([default_python.path, "-c", text], tmp_path / "x.pyro", *options, "--for", "0.3")
+    assert recording.stdout == "False True\n"
+    assert recording.row("f")["calls"] > 3000
+    whole(recording)
 
 
 def test_recorder_stopped(default_python, tmp_path):
@@ -407,6 +552,12 @@ ODD = {
     "limits": "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))\n",
     "address_space": "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n",
     "memory_error": "try: x = bytearray(1 << 60)\nexcept MemoryError: pass\n",
+    "no_memory": "import resource\nbefore = resource.getrlimit(resource.RLIMIT_AS)\n"
+                 "with open('/proc/self/statm') as s: most = 4096 * int(s.read().split()[0]) + (16 << 20)\n"
+                 "resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))\n"
+                 "def fill(size):\n    held = []\n    try:\n        while True: held.append(bytearray(size))\n    except MemoryError: return 1\n"
+                 "assert sum(fill(1 << 14 + i % 8) for i in range(50)) == 50\n"
+                 "resource.setrlimit(resource.RLIMIT_AS, before)\n",
     "fork_loop": "for _ in range(30):\n    pid = os.fork()\n    if pid == 0:\n        f(); os._exit(0)\n    os.waitpid(pid, 0)\n",
     "chdir": "os.chdir('/')\nos.environ.clear()\n",
     "own_profile": "sys.setprofile(lambda *a: None)\nf()\nsys.setprofile(None)\n",
@@ -417,7 +568,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("odd", sorted(ODD))
+@pytest.mark.parametrize("odd", [pytest.param(odd, marks=[pytest.mark.long_only] if odd == "no_memory" else []) for odd in sorted(ODD)])
 @pytest.mark.strict
 def test_odd_programs(python, tmp_path, odd):
     text = ("import os, sys, time, threading\ndef f(): pass\nfor _ in range(50): f()\n" + ODD[odd] +
@@ -571,32 +722,51 @@ def test_few_calls_are_enough(python):
     assert "too short" not in done.stderr and done.stderr.count(" only  <string>") == 2
 
 
-def test_deep_recursion(python, tmp_path):
-    """What survives without us survives with us: nearly to the end of the C stack, where it is used at all."""
-    text = (
-        "import sys, threading\n"
-        "sys.setrecursionlimit(1000000)\n"
-        "def down(n): return 0 if n == 0 else 1 + down(n - 1)\n"
-        "print(down(int(sys.argv[1])))\n"
-    )
+INSTRUMENTS_IN_THE_DEPTH = [["--calls"], also("--calls", "--no-c-calls"), also("--lines"), also("--trace")]
+
+
+def pauses_in_the_depth(python, options):
+    """Where calls take C stack: on 3.11 where there is an evaluation function of ours, below always."""
+    return python.version < (3, 11) or (python.version < (3, 12) and "--no-c-calls" in options)
+
+
+DOWN = (
+    "import sys, threading\n"
+    "sys.setrecursionlimit(1000000)\n"
+    "def down(n): return 0 if n == 0 else 1 + down(n - 1)\n"
+    "def run(): print(down(int(sys.argv[1])))\n"
+)
+
+
+@pytest.mark.parametrize("stack", [0, pytest.param(512, marks=pytest.mark.long_only)], ids=["main", "small"])
+@pytest.mark.parametrize("options", INSTRUMENTS_IN_THE_DEPTH, ids=" ".join)
+def test_deep_recursion(python, tmp_path, options, stack):
+    """What survives without us survives with us: nearly to the end of the C stack, where it is used at all; in a thread with a small one, too."""
+    text = DOWN + ("threading.stack_size(%d << 10)\nt = threading.Thread(target=run)\nt.start()\nt.join()\n" % stack if stack else "run()\n")
 
     def survives(n):
-        done = subprocess.run([python.path, "-c", text, str(n)], stdout=subprocess.PIPE, encoding="utf-8")
+        done = subprocess.run([python.path, "-c", text, str(n)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8")
         return done.returncode == 0 and done.stdout == "%d\n" % n
-    good, bad = 10000, 60000
-    if not survives(bad):
-        while bad - good > 200:
+    good, bad = (200 if stack else 10000), 60000
+    if survives(bad):
+        good = 10000
+    else:
+        while bad - good > max(20, good // 50):
             middle = (good + bad) // 2
             good, bad = (middle, bad) if survives(middle) else (good, middle)
-        good = int(good * 0.96)
-    recording = record([python.path, "-c", text, str(good)], tmp_path / "x.pyro", "--calls")
+        good = int(good * (0.93 if stack else 0.96))
+    recording = record([python.path, "-c", text, str(good)], tmp_path / "x.pyro", *options)
     assert recording.stdout == "%d\n" % good
-    if python.version >= (3, 11):
-        assert recording.row("down")["calls"] == good + 1
+    calls, paused = recording.row("down")["calls"], recording.stats()["event_paused_ns"]
+    if pauses_in_the_depth(python, options):
+        assert 40 < calls < good + 1 and paused > 0
+    else:
+        assert calls == good + 1 and not paused
 
 
-def test_back_from_the_depth(python, tmp_path):
-    """Below 3.11 a deep thread is not traced; when it is back, it is."""
+@pytest.mark.parametrize("options", INSTRUMENTS_IN_THE_DEPTH, ids=" ".join)
+def test_back_from_the_depth(python, tmp_path, options):
+    """A thread that is too deep is not traced; when it is back, it is."""
     text = (
         "import sys, time\n"
         "sys.setrecursionlimit(1000000)\n"
@@ -605,17 +775,66 @@ def test_back_from_the_depth(python, tmp_path):
         "def after():\n"
         "    end = time.monotonic() + 0.5\n"
         "    while time.monotonic() < end: tiny()\n"
-        "down(8000)\n"
+        "down(int(sys.argv[1]))\n"
         "after()\n"
     )
-    recording = record([python.path, "-c", text], tmp_path / "x.pyro", "--calls")
+    depth = 8000 if python.version < (3, 11) else 40000
+    recording = record([python.path, "-c", text, str(depth)], tmp_path / "x.pyro", *options)
     assert recording.row("tiny")["calls"] > 1000
-    if python.version >= (3, 11):
-        assert recording.row("down")["calls"] == 8001
-        assert recording.stats()["event_paused_ns"] == 0
-    else:
-        assert 100 < recording.row("down")["calls"] < 8001
+    if pauses_in_the_depth(python, options):
+        assert 100 < recording.row("down")["calls"] < depth + 1
         assert recording.stats()["event_paused_ns"] > 0
+    else:
+        assert recording.row("down")["calls"] == depth + 1
+        assert recording.stats()["event_paused_ns"] == 0
+
+
+@pytest.mark.parametrize("options", INSTRUMENTS_IN_THE_DEPTH, ids=" ".join)
+@pytest.mark.strict
+def test_fork_in_the_depth(python, tmp_path, options):
+    """Where a thread is not traced, its child has nobody who would see it come back: it is traced at once."""
+    text = (
+        "import os, sys\n"
+        "sys.setrecursionlimit(1000000)\n"
+        "def tiny(): pass\n"
+        "def down(n): return os.fork() if n == 0 else down(n - 1)\n"
+        "pid = down(8000)\n"
+        "if pid:\n"
+        "    os.waitpid(pid, 0)\n"
+        "    print(pid)\n"
+        "else:\n"
+        "    for _ in range(1000): tiny()\n"
+        "    os._exit(0)\n"
+    )
+    recording = record([python.path, "-c", text], tmp_path / "x.pyro", *options)
+    child = {r["name"]: r["calls"] for r in recording.rows("--process", recording.stdout.strip())}
+    assert child["tiny"] == 1000
+    whole(recording)
+
+
+@pytest.mark.strict
+def test_threads_with_the_smallest_stack(python, tmp_path):
+    """32 KiB, or from 3.14 on 52: the least that Python lets a thread have. What we need of it must be little."""
+    text = ("import sys, threading\ndef leaf(): pass\ndef run():\n    for _ in range(10): leaf()\n"
+            "for size in 32, 64:\n    try: threading.stack_size(size << 10)\n    except ValueError: continue\n    break\n"
+            "t = threading.Thread(target=run)\nt.start()\nt.join()\nprint('well')\n")
+    for options in (["--calls"], ["--lines"], ["--trace", "--args"]):
+        recording = record([python.path, "-c", text], tmp_path / "x.pyro", "--force", *options)
+        assert recording.stdout == "well\n" and recording.row("leaf")["calls"] == 10
+
+
+def test_the_library_needs_libc_alone():
+    """Of Python it finds what it needs by name when it is inside: one library serves all versions, and programs that have none."""
+    readelf = shutil.which("readelf")
+    library = os.path.join(os.path.dirname(PYROMETER), "libpyrometer-agent.so")
+    if not readelf or not os.path.exists(library):
+        pytest.skip("no readelf, or no library beside the binary")
+    dynamic = subprocess.run([readelf, "--dynamic", "--wide", library], stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
+    assert "libc.so.6" in needed and needed <= {"libc.so.6", "ld-linux-x86-64.so.2", "libdl.so.2", "libpthread.so.0"}
+    symbols = subprocess.run([readelf, "--dyn-syms", "--wide", library], stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout
+    undefined = re.findall(r" UND (\w+)", symbols)
+    assert len(undefined) > 20 and not [name for name in undefined if re.match("_?Py", name)]
 
 
 @pytest.mark.parametrize("options", [["--calls", "--memory=objects"], ["--trace"], ["--lines"], ["--memory=sampled"]], ids=lambda o: o[-1][2:])

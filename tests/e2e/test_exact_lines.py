@@ -44,7 +44,8 @@ def differences(seen, expected):
     return {key: (seen.get(key, 0), expected.get(key, 0)) for key in {*seen, *expected} if seen.get(key) != expected.get(key)}
 
 
-@pytest.mark.parametrize("options", [["--lines"], ["--lines", "--calls"], ["--lines", "--calls", "--no-c-calls", "--sample"]], ids=" ".join)
+@pytest.mark.parametrize("options", [["--lines"], ["--lines", "--calls"], ["--lines", "--calls", "--no-c-calls", "--sample"],
+                                     pytest.param(["--lines", "--trace", "--calls", "--sample"], marks=pytest.mark.long_only)], ids=" ".join)
 @pytest.mark.strict
 def test_hits_are_those_of_settrace(python, tmp_path, options):
     program = workload("exact_lines.py")
@@ -54,6 +55,19 @@ def test_hits_are_those_of_settrace(python, tmp_path, options):
     assert len(expected) > 180
     assert not differences(of_file(hits_of(recording), program, "<made>", "<again>"), expected)
     assert recording.stats()["events_lost"] == 0 and recording.stats()["events_damaged"] == 0
+    recording.verify()
+
+
+@pytest.mark.parametrize("end,status", [
+    ("os.kill(os.getpid(), 9)", 137), pytest.param("os._exit(4)", 4, marks=pytest.mark.long_only),
+    pytest.param("import ctypes; ctypes.string_at(0)", 139, marks=pytest.mark.long_only)], ids=["kill", "exit", "segfault"])
+@pytest.mark.strict
+def test_however_it_ends(python, tmp_path, end, status):
+    """Nothing that ran is missing, up to the last line."""
+    program = tmp_path / "ends.py"
+    program.write_text("import os\ndef counted(n):\n    for _ in range(n):\n        n += 1\ncounted(100)\n%s\n" % end)
+    recording = record([python.path, str(program)], tmp_path / "a.pyro", "--lines", check=status)
+    assert of_file(hits_of(recording), str(program)) == {(str(program), line): n for line, n in ((1, 1), (2, 1), (3, 101), (4, 100), (5, 1), (6, 1))}
     recording.verify()
 
 
@@ -242,6 +256,66 @@ def test_line_profiler_text(some):
     at = lines.index("Line #      Hits         Time  Per Hit   % Time  Line Contents")
     assert lines[at + 1] == "=" * 62
     assert lines[at + 2].split()[1:] == ["def", "loops(n):"]
+
+
+def about(value):
+    """As near as six digits say it."""
+    return pytest.approx(value, rel=1e-5, abs=1e-12)
+
+
+def test_pprofile_rows_are_the_jsons(some):
+    """Row by row, calls included; lines that never ran have a row of zeros."""
+    (file,) = [f for f in exact(some, "--min-percent", "0")["files"] if f["file"] == workload("exact_lines.py")]
+    out = pyrometer("lines", some.path, "--min-percent", "0", check=0).stdout.splitlines()
+    out = out[out.index("File: " + file["file"]) + 1:]
+    end = next((i for i, row in enumerate(out) if row.startswith("File: ")), len(out))
+    rows = [row.split("|", 5) for row in out[:end] if row[:6].strip().isdigit() or row.startswith("(call)")]
+    for line in file["lines"]:
+        number, hits, own, each, share, text = rows.pop(0)
+        assert (int(number), int(hits), text) == (line["line"], line["hits"], line["text"])
+        assert (float(own), float(each)) == (about(line["self"]), about(line["self"] / line["hits"] if line["hits"] else 0))
+        assert float(share.strip("%")) == pytest.approx(line["self_percent"], abs=0.006)
+        for call in line["calls"]:
+            word, calls, total, each, share, text = rows.pop(0)
+            assert (word, int(calls), text) == ("(call)", call["calls"], "# %(file)s:%(line)d %(function)s" % call)
+            assert float(total) == about(call["total"])
+    assert not rows
+    assert [line for line in file["lines"] if not line["hits"] and line["text"].strip() == "break"]
+
+
+def test_line_profiler_rows_are_the_jsons(some):
+    """Function by function: hits, and the line's own time with that of what it called; blanks where nothing ran. A line may be of two
+    functions, that where it is written and the one which begins there."""
+    (file,) = [f for f in exact(some, "--min-percent", "0")["files"] if f["file"] == workload("exact_lines.py")]
+    lines = {line["line"]: line for line in file["lines"]}
+    seen = collections.defaultdict(lambda: (0, 0))
+    for part in pyrometer("lines", some.path, "--style", "line_profiler", "--min-percent", "0", check=0).stdout.split("\nTotal time: ")[1:]:
+        head, _, table = part.partition("=" * 62 + "\n")
+        if "\nFile: %s\n" % file["file"] not in head:
+            continue
+        for row in table.splitlines():
+            match = re.match(r" *(\d+) (.{9}) (.{12}) (.{8}) (.{8})  (.*)$", row)
+            if match:
+                number, hits, time, _, _, text = match.groups()
+                assert text == lines[int(number)]["text"]
+                before = seen[int(number)]
+                seen[int(number)] = (before[0] + int(hits.strip() or 0), before[1] + float(time.strip() or 0))
+    assert len([n for n, (hits, _) in seen.items() if hits]) > 180 and [n for n, (hits, _) in seen.items() if not hits]
+    assert {n: seen[n][0] for n in seen} == {n: lines[n]["hits"] for n in seen}
+    assert {n for n, line in lines.items() if line["hits"]} <= set(seen)
+    for n, (_, time) in seen.items():
+        if not lines[n]["text"].lstrip().startswith(("def ", "async def ", "class ", "@")):  # where a function begins it has time, but no hit
+            assert time == pytest.approx(1e6 * lines[n]["total"], abs=0.11), n
+
+
+def test_min_percent(some):
+    """Of exact lines: what belongs to lines with at least this share, and all that do."""
+    whole = {(f["file"], line["line"]): line for f in exact(some, "--min-percent", "0")["files"] for line in f["lines"]}
+    shown = {(f["file"], line["line"]): line for f in exact(some, "--min-percent", "5")["files"] for line in f["lines"]}
+    worth = {key for key, line in whole.items() if line["total_percent"] >= 5}
+    assert worth <= set(shown) < set(whole) and all(shown[key]["hits"] == whole[key]["hits"] for key in shown)
+    functions = {(key[0], whole[key]["function"]) for key in worth}
+    assert {(key[0], line["function"]) for key, line in shown.items() if line["hits"]} <= functions
 
 
 def test_min_hits_and_whole_files(some):

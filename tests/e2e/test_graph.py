@@ -221,6 +221,15 @@ def test_counted_calls_are_shown(tmp_path):
     assert " calls" in picture.text
 
 
+def test_exact_calls_are_shown(default_python, tmp_path):
+    recording = record([default_python.path, workload("calls_known.py")], tmp_path / "x.pyro", "--calls")
+    picture = Picture(graph(recording, tmp_path / "x.svg", "--min-percent", "0", "--min-edge-percent", "0", "--metric", "raw"))
+    assert "177 / 1×" in picture.box("fib")["texts"] and "15×" in picture.box("leaf")["texts"]
+    assert picture.arrow("shared", "leaf").find(SVG + "text").text.endswith(" 15×")
+    assert picture.arrow("fib", "fib").find(SVG + "text").text.endswith(" 176×")
+    assert picture.arrow("by_length", "<built-in method builtins.len>").find(SVG + "text").text.endswith(" 9×")
+
+
 def test_modules_stand_together(tmp_path):
     lines = ["main (/x/app.py);a%d (/x/%s.py);b%d (/x/%s.py) 10" % (i, m, i, m) for i, m in enumerate(["one", "two"] * 4)]
     run = collapsed(tmp_path, *lines)

@@ -113,6 +113,20 @@ def test_processes(python, mode, expected):
     assert sorted(per_process.values()) == expected
 
 
+@pytest.mark.parametrize("mode,begins,ends", [("fork", "<built-in method posix.fork>", "<built-in method posix.waitpid>"), ("spawn", "run", "run")])
+@pytest.mark.strict
+def test_one_clock(python, mode, begins, ends):
+    """What a child does is done after its parent began to make it, and before the parent has seen its end."""
+    calls, _ = chrome(record(python, mode))
+    leaves = named(calls, "leaf")
+    (first,), (last,) = ([c for c in calls if c.name == name and c.thread[0] == c.thread[1] and not c.end] for name in (begins, ends))
+    parent = first.thread[0]
+    child = [c for c in leaves if c.thread[0] != parent]
+    assert len(child) >= 100
+    assert first.begin <= min(c.begin for c in child)
+    assert max(c.begin + c.duration for c in child) <= last.begin + last.duration + 0.001  # which is a rounding
+
+
 @pytest.mark.strict
 def test_generators_are_suspended(python):
     calls, _ = chrome(record(python, "generator"))
@@ -294,8 +308,19 @@ HALTED = (
 def test_losses_are_told_everywhere(default_python):
     import xml.dom.minidom
     whole = record(default_python, "nest")
-    pyrometer("run", "--quiet", "--trace", "--no-c-calls", "-o", "lossy.pyro", "--", default_python.path, "-c", HALTED, check=0)
+    done = pyrometer("run", "--trace", "--lines", "--no-c-calls", "--no-history", "-o", "lossy.pyro", "--", default_python.path, "-c", HALTED, check=0)
     lost = re.search("lost: (.* events dropped)", pyrometer("report", "lossy.pyro", check=0).stdout).group(1)
+    assert "; %s\n" % lost in done.stderr
+
+    for command in (["tree"], ["lines"], ["lines", "--style", "line_profiler"], ["report", "--by", "line"], ["diff", whole]):
+        assert "\nlost: %s\n" % lost in pyrometer(*command, "lossy.pyro", check=0).stdout, command
+    assert re.search("^lost +%s$" % lost, pyrometer("info", "lossy.pyro", check=0).stdout, re.M)
+    for command in (["flame", "-o", "f.svg"], ["flame", "-o", "f.html"], ["graph", "-o", "g.svg"]):
+        pyrometer(*command, "lossy.pyro", check=0)
+        assert "the recording: " + lost in open(command[-1], encoding="utf-8").read(), command
+    for command in (["report"], ["report", "--by", "line"], ["lines"], ["tree"], ["diff", whole]):  # a table has no place for words
+        assert pyrometer(*command, "--csv", "lossy.pyro", check=0).stderr.endswith("the recording: %s\n" % lost), command
+        assert command == ["lines"] or not pyrometer(*command, "--csv", whole, check=0).stderr, command
 
     pyrometer("timeline", "-o", "whole.svg", whole, check=0)
     pyrometer("timeline", "-o", "lossy.svg", "lossy.pyro", check=0)
