@@ -122,9 +122,12 @@ def calls(path, names):
     return found
 
 
+OURS = {"src/agent/interpose.c": ["system"]}  # which is defined there, for the program
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=short)
 def test_banned_calls(path):
-    assert not calls(path, BANNED)
+    assert not calls(path, [name for name in BANNED if name not in OURS.get(short(path), [])])
 
 
 @pytest.mark.parametrize("path", [s for s in SOURCES if not s.startswith(os.path.join(SRC, "cmd"))], ids=short)
