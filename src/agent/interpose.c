@@ -206,6 +206,7 @@ PUBLIC int pthread_create(pthread_t *restrict thread, const pthread_attr_t *rest
 
 /* Threads that C code has made get their state in PyGILState_Ensure, which in a static Python nobody can come before. But it
  * keeps the state for the thread here, as soon as it is made. */
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): libc's names are not for us */
 PUBLIC int pthread_setspecific(pthread_key_t key, const void *value)
 {
     NEXT(pthread_setspecific);
