@@ -377,24 +377,27 @@ def trials(python, truth_env, tmp_path, seeds):
     return found
 
 
-def objects_trials(python, truth_env, tmp_path, seeds):
-    """The same of mixture_objects.py, whose truth is an exact run's. All allocators of a line together."""
+def objects_trials(python, truth_env, tmp_path, seeds, times=1):
+    """The same of mixture_objects.py, whose truth is an exact run's. All allocators of a line together. Of a few samples, below some 30,
+    the interval is known to cover less: such are no trials."""
+    least = 4 << 20
     with open(program("mixture_objects"), encoding="utf-8") as f:
         lines = [number for number, line in enumerate(f, 1) if line.endswith("# line\n")]
     assert len(lines) == 17
 
     def sums_of(path, mode, **env):
-        record_memory([python.path, program("mixture_objects")], path, mode, env=dict(truth_env, **env))
+        record_memory([python.path, program("mixture_objects"), times], path, mode, env=dict(truth_env, **env))
         memory = Memory(str(path))
         os.unlink(path)
         return [sum(memory.of_line("/mixture_objects.py", line).values(), collections.Counter()) for line in lines]
 
     exact, found = sums_of(tmp_path / "exact.pyro", "objects"), []
-    assert all(sums["bytes"] > 1 << 20 for sums in exact), "too little to be estimated"
+    assert sum(sums["bytes"] > least for sums in exact) >= 15, "too little to be estimated"
     for seed in seeds:
         for line, truth, sums in zip(lines, exact, sums_of(tmp_path / ("%d.pyro" % seed), "sampled", PYROMETER_MEMORY_SEED=str(seed))):
-            found.append((line, "allocated", sums["bytes"], truth["bytes"], Z95 * sums["variance"] ** 0.5))
-            if alive(truth)[1] > 1 << 20:
+            if truth["bytes"] > least:
+                found.append((line, "allocated", sums["bytes"], truth["bytes"], Z95 * sums["variance"] ** 0.5))
+            if alive(truth)[1] > least:
                 found.append((line, "live", alive(sums)[1], alive(truth)[1], Z95 * sums["live_variance"] ** 0.5))
     return found
 
@@ -416,13 +419,13 @@ def check_objects(found, low, high):
 
 
 def test_intervals_cover_objects(default_python, truth_env, tmp_path):
-    """Floats, tuples, texts, dicts, lists that grow, and Python's domains asked by C. Two runs of 24 trials each."""
+    """Floats, tuples, texts, dicts, lists that grow, and Python's domains asked by C. Two runs of some 20 trials each."""
     check_objects(objects_trials(default_python, truth_env, tmp_path, range(1, 3)), 0.8, 1)
 
 
 @pytest.mark.long_only
 def test_intervals_cover_objects_on_every_version(python, truth_env, tmp_path):
-    check_objects(objects_trials(python, truth_env, tmp_path, range(1, 41)), 0.92, 0.98)
+    check_objects(objects_trials(python, truth_env, tmp_path, range(1, 41), times=2), 0.92, 0.98)
 
 
 @pytest.mark.long
