@@ -155,8 +155,6 @@ PUBLIC int posix_spawnp(pid_t *restrict pid, const char *restrict file,
     return next(pid, file, actions, attr, argv, (char *const *)env);
 }
 
-/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */
-
 /* Does a child with this environment find us? */
 static bool leads_to_us(char *const *env)
 {
@@ -216,3 +214,5 @@ PUBLIC int pthread_setspecific(pthread_key_t key, const void *value)
         profile_meet(py.PyGILState_GetThisThreadState());
     return r;
 }
+
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */

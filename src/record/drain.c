@@ -64,8 +64,7 @@ static void give_back(struct drain *d, uint32_t slot)
 }
 
 /* One slot. Returns the words that were taken. */
-static uint64_t look_at(struct drain *d, uint32_t slot, const struct session_clock *clock,
-                        bool deaths)
+static uint64_t look_at(struct drain *d, uint32_t slot, bool deaths)
 {
     _Atomic uint32_t *state = &d->session->shared->slot_state[slot];
     uint32_t now = atomic_load_explicit(state, memory_order_acquire);
@@ -78,7 +77,11 @@ static uint64_t look_at(struct drain *d, uint32_t slot, const struct session_clo
         return 0;
     bool gone = now == RING_CLOSED || (deaths && process_is_gone(f->owner.pid));
     size_t held = f->events ? f->events->done_bytes : 0;
-    int64_t taken = feed_take(f, &d->codes, clock, TURN_WORDS);
+    /* The clock after the words: on a busy machine we may be put to sleep between the two, and what is stamped after the clock is
+     * taken for a lie. */
+    uint64_t waiting = feed_waiting(f);
+    struct session_clock clock = session_clock_now(d->session);
+    int64_t taken = feed_take(f, &d->codes, &clock, waiting < TURN_WORDS ? waiting : TURN_WORDS);
     f->nonsense += taken < 0; /* a ring of nonsense is given up */
     if (f->events)
         atomic_fetch_add(&d->held_bytes, f->events->done_bytes - held);
@@ -101,7 +104,7 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
             RING_FREE)
             continue;
         pthread_mutex_lock(&d->lock);
-        taken += look_at(d, slot, &clock, deaths);
+        taken += look_at(d, slot, deaths);
         pthread_mutex_unlock(&d->lock);
     }
     if (d->heaps) {
