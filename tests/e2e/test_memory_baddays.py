@@ -691,8 +691,7 @@ def test_recorder_stopped(default_python, truth_env, tmp_path):
     lost = recording.stats()["events_lost"]
     assert counted == 3000000 or lost > 0, recording.stats()
     check_sums(memory)
-    for command in (["report"], ["memory", "summary"], ["memory", "leaks"], ["memory", "stats"], ["memory", "lines"], ["memory", "plot"],
-                    ["memory", "tree"], ["lines", "--metric", "peak"]):
+    for command in (["report"], ["memory", "summary"], ["memory", "stats"], ["memory", "plot"]):
         words = pyrometer(*command, recording.path, check=0).stdout
         assert ("lost: {:,} event".format(lost) in words) == (lost > 0), words
         assert json.loads(pyrometer(*command, recording.path, "--json", check=0).stdout)["losses"]["events_lost"] == lost
