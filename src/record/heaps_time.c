@@ -14,9 +14,9 @@ enum { MAX_SNAPSHOTS = 64 }; /* that wait to be carried: then none is taken */
 #define FILE_BYTES    (12 << 20) /* all checkpoints of all processes */
 enum {
     PART = 8, /* of the room that is left, for each doubling of the age or of the marks, about */
-    EVERY_MARK = 256,  /* marks with a checkpoint each; then every other one, every fourth … */
-    LEAST_MARKS = 8,   /* the first ones, however large they are */
-    CHECKPOINTS = 128, /* for each doubling of the age, if they are small */
+    EVERY_MARK = 256,   /* marks with a checkpoint each; then every other one, every fourth … */
+    LEAST_MARKS = 8,    /* the first ones, however large they are */
+    CHECKPOINTS = 1024, /* for each doubling of the age, if they are small */
 };
 
 uint64_t heaps_ns(const struct heaps *h, const struct session_clock *clock, uint64_t tick)

@@ -142,15 +142,23 @@ static void write_thread(struct target *t, const struct track *k, const struct r
     format_writer_thread(w, &record);
 }
 
+/* Does the kernel know the thread by the number that the interpreter has? In a forked child that is old, in another namespace it is
+ * another's. */
+static bool has_task(const struct track *k)
+{
+    return k->os.syscall_fd >= 0 || k->os.stat_fd >= 0;
+}
+
 static struct track *track_new(struct target *t, const struct remote_thread *r, uint64_t now_ns)
 {
     struct track *k = calloc(1, sizeof *k);
     if (!k)
         return NULL;
     k->serial = r->serial;
-    bool is_new;
-    k->id = threadids_get(t->shared->threads, THREADID_SAMPLER, t->process, r->ident, 0, &is_new);
     threadstate_open(&k->os, remote_pid(t->remote), r->tid);
+    bool is_new;
+    k->id = threadids_get(t->shared->threads, THREADID_SAMPLER, t->process, r->ident,
+                          has_task(k) ? r->tid : 0, &is_new);
     k->name_wait_ns = NAME_FIRST_NS;
     k->name_due_ns = now_ns + NAME_FIRST_NS;
     t->shared->stats->value[RECORD_STAT_THREADS_SEEN] += is_new;
@@ -170,6 +178,9 @@ static void update_name(struct target *t, size_t index, struct track *k, uint64_
         (pid_t)r->tid == remote_pid(t->remote) && r->interpreter == 0)
         memcpy(name, "MainThread", sizeof "MainThread"); /* `threading` was never imported */
     if (!name[0] || !strcmp(name, k->name))
+        return;
+    /* names go by ident, and the next thread may have it by now */
+    if (has_task(k) && !threadstate_letter(remote_pid(t->remote), r->tid))
         return;
     memcpy(k->name, name, sizeof name);
     write_thread(t, k, remote_thread(t->remote, index), now_ns - t->shared->origin_ns);
