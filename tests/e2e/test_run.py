@@ -328,17 +328,22 @@ signal.set_wakeup_fd(write)
 print('ready', os.getpid(), flush=True)
 total = 0
 for _ in range({times}):
-    select.select([read], [], [], 60)
+    if not select.select([read], [], [], 60)[0]:
+        break
     time.sleep(0.15)
     total += len(os.read(read, 100))
     print(total, flush=True)
 """
 
 
-def start_counter(python, options, number, times, **kwargs):
+def start_counter(python, options, number, times, before=lambda: None, **kwargs):
+    def prepare():
+        signal.signal(number, signal.SIG_DFL)  # whoever runs the tests may ignore it (nohup)
+        before()
+
     text = EACH_SIGNAL.replace("{n}", str(int(number))).replace("{times}", str(times))
     process = subprocess.Popen([PYROMETER, "run", "--quiet", *options, "--", python.path, "-c", text], stdout=subprocess.PIPE,
-                               encoding="utf-8", start_new_session=True, **kwargs)
+                               encoding="utf-8", start_new_session=True, preexec_fn=prepare, **kwargs)
     assert process.stdout.readline().startswith("ready ")
     return process
 
@@ -365,7 +370,7 @@ def test_signal_as_timeout_sends_it(default_python):
 
 def test_signal_after_ctrl_c(default_python):
     main, child = pty.openpty()
-    process = start_counter(default_python, ["--no-history"], signal.SIGINT, 2, stdin=child, stderr=child, preexec_fn=take_terminal)
+    process = start_counter(default_python, ["--no-history"], signal.SIGINT, 2, stdin=child, stderr=child, before=take_terminal)
     os.close(child)
     os.write(main, b"\x03")
     assert process.stdout.readline() == "1\n"
