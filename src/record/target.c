@@ -20,9 +20,8 @@ enum {
 #define LIST_CHECK_NS   (NS_PER_MS / 4)  /* new threads are looked for no more often than this */
 #define LIST_REFRESH_NS (16 * NS_PER_MS) /* and the whole list is read anew this often at least */
 /* Names are given after a thread has started: ask soon, then seldom. */
-#define NAME_FIRST_NS     (20 * NS_PER_MS)
-#define NAME_MAX_NS       (10 * NS_PER_SEC)
-#define LEAST_PATIENCE_NS (40 * NS_PER_US) /* some ten looks */
+#define NAME_FIRST_NS (20 * NS_PER_MS)
+#define NAME_MAX_NS   (10 * NS_PER_SEC)
 #define STATE_MIN_NS                                                                               \
     (50 * NS_PER_US) /* above 20 kHz the state is asked for less often than the stack */
 
@@ -377,7 +376,6 @@ int target_new(struct target_shared *shared, struct remote *remote, uint32_t pro
     t->process = process_id;
     t->place = shared->sources ? sources_place_new(remote_pid(remote)) : NULL;
     remote_set_unsafe(remote, shared->unsafe);
-    remote_set_patience(remote, max_u64(shared->period_ns / 2, LEAST_PATIENCE_NS));
     *ret = t;
     return 0;
 }

@@ -40,10 +40,6 @@ const char *remote_version(const struct remote *r);           /* "3.11.7", or "3
 /* Switches the consistency check off: only for the test that proves the check is needed. */
 void remote_set_unsafe(struct remote *r, bool unsafe);
 
-/* How long one look may go on at a stack that moves, before it is kept as moving; 0: as long as it likes to. Where looks follow each
- * other quickly, one that takes the next one's time would leave code out whose stack moves most. */
-void remote_set_patience(struct remote *r, uint64_t ns);
-
 /* A Python thread, as it was at the last refresh. */
 struct remote_thread {
     uint64_t tstate;      /* its PyThreadState, in the target */

@@ -238,10 +238,9 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
     struct checks *checks = &r->checks->c;
     bool checked = false; /* its code objects were checked since it was first seen */
     unsigned agreed = 1;
-    uint64_t patience = r->patience_ns ? min_u64(r->patience_ns, SETTLE_MAX_NS) : SETTLE_MAX_NS;
     edges_next_round(&r->edges);
     for (s->tries = 1; s->tries <= REMOTE_MAX_TRIES; s->tries++) {
-        if (s->tries > 4 && agreed == 1 && clock_mono_ns() - now_ns > patience)
+        if (s->tries > 4 && agreed == 1 && clock_mono_ns() - now_ns > SETTLE_MAX_NS)
             break;
         checks->count = 0;
         if (!checked) {
