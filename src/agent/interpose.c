@@ -204,14 +204,15 @@ PUBLIC int pthread_create(pthread_t *restrict thread, const pthread_attr_t *rest
 
 /* Threads that C code has made get their state in PyGILState_Ensure, which in a static Python nobody can come before. But it
  * keeps the state for the thread here, as soon as it is made. */
-/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): libc's names are not for us */
 PUBLIC int pthread_setspecific(pthread_key_t key, const void *value)
 {
     NEXT(pthread_setspecific);
     int r = next(key, value);
-    if (value && atomic_load_explicit(&started, memory_order_relaxed) &&
-        value == py.PyGILState_GetThisThreadState())
-        profile_meet(py.PyGILState_GetThisThreadState());
+    if (!value || !atomic_load_explicit(&started, memory_order_relaxed))
+        return r;
+    py_tstate *mine = py.PyGILState_GetThisThreadState();
+    if (value == mine) /* else it is another's key */
+        profile_meet(mine);
     return r;
 }
 

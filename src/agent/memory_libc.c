@@ -164,7 +164,7 @@ PUBLIC void *calloc(size_t count, size_t size)
         return next.calloc(count, size);
     if (unlikely(!is_ready())) /* the store is empty pages */
         return take_from_store(bytes);
-    return told(RECORD_ALLOCATOR_CALLOC, NEXT(next.calloc(count, size)), count * size);
+    return told(RECORD_ALLOCATOR_CALLOC, NEXT(next.calloc(count, size)), bytes);
 }
 
 PUBLIC void free(void *block)

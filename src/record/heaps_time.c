@@ -16,7 +16,7 @@ enum {
     PART = 8, /* of the room that is left, for each doubling of the age or of the marks, about */
     EVERY_MARK = 256,   /* marks with a checkpoint each; then every other one, every fourth … */
     LEAST_MARKS = 8,    /* the first ones, however large they are */
-    CHECKPOINTS = 1024, /* for each doubling of the age, if they are small */
+    CHECKPOINTS = 1024, /* one for each such part of the age, if they are small */
 };
 
 uint64_t heaps_ns(const struct heaps *h, const struct session_clock *clock, uint64_t tick)

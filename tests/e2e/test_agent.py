@@ -55,6 +55,9 @@ def also(*options):
     return pytest.param(list(options), marks=pytest.mark.long_only, id=" ".join(options))
 
 
+every_hook = pytest.mark.parametrize("options", [["--calls"], also("--calls", "--no-c-calls"), also("--lines"), also("--trace")], ids=" ".join)
+
+
 @pytest.mark.parametrize("options", [["--calls"], also("--trace"), also("--calls", "--lines")], ids=" ".join)
 @pytest.mark.strict
 def test_every_call_is_counted(python, tmp_path, options):
@@ -489,7 +492,7 @@ HOOKED = (
 )
 
 
-@pytest.mark.parametrize("options", [["--calls"], also("--calls", "--no-c-calls"), also("--lines"), also("--trace")], ids=" ".join)
+@every_hook
 def test_leaves_when_the_recorder_is_gone(python, tmp_path, options):
     """Within 100 ms nothing of us is in the way: below 3.12 the hook is out, above the tool's number is free."""
     text = HOOKED + (
@@ -509,7 +512,7 @@ def test_leaves_when_the_recorder_is_gone(python, tmp_path, options):
     process.wait()
 
 
-@pytest.mark.parametrize("options", [["--calls"], also("--calls", "--no-c-calls"), also("--lines"), also("--trace")], ids=" ".join)
+@every_hook
 def test_leaves_when_the_time_is_up(default_python, tmp_path, options):
     """--for: the recorder lives on, until the program ends, but nobody waits for it, and nothing of us is left."""
     text = HOOKED + (
