@@ -376,6 +376,7 @@ int target_new(struct target_shared *shared, struct remote *remote, uint32_t pro
     t->process = process_id;
     t->place = shared->sources ? sources_place_new(remote_pid(remote)) : NULL;
     remote_set_unsafe(remote, shared->unsafe);
+    remote_set_patience(remote, shared->period_ns * 4 / 5);
     *ret = t;
     return 0;
 }

@@ -3,9 +3,11 @@
  * A code object's names cost many reads, so they are remembered by address. But an address is not an
  * identity: code made by exec() dies young and its memory is used again at once. So an entry carries
  * a print of the fields that identify it, and the print is checked against the target before the
- * names are used: always while the entry is young, now and then once it has proved to last. The check
- * happens between two looks at the stack that must agree, and a frame keeps its code alive, so what
- * was checked is what the frame runs. */
+ * names are used: always while the entry is young, now and then once it has proved to last. A frame
+ * keeps its code alive, so what was checked between two looks that show the same frame is what it
+ * runs; and so is what was checked shortly before them and again after them, with the same result.
+ * The second way leaves the looks close together: a check takes longer than several looks, and a
+ * stack that moves is not there any more after it. */
 #include "base/clock.h"
 #include "base/err.h"
 #include "remote/known.h"
@@ -16,12 +18,22 @@ enum {
     MAX_NAME_BYTES = 64 << 10,
     MAX_LINE_TABLE_BYTES = 8 << 20,
     YOUNG_CHECKS = 64, /* an entry confirmed less often is checked at every sample */
-    TRUST_CHECKS = 64, /* code objects checked in one read after a look */
+    BATCH_CHECKS = 64, /* code objects checked in one read */
+    CODE_RANGES = 2,   /* that a check reads: the code object, and the hash of its name */
+    CODE_CHECK_BYTES = 256,
+    NAME_CHECK_BYTES = 8,
     LINE_MEMO_SLOTS = 8192,
 };
 #define INFANT_NS             (100 * NS_PER_MS) /* one met less long ago may be gone the next moment */
 #define YOUNG_NS              NS_PER_SEC        /* or that was met less long ago */
 #define OLD_CHECK_INTERVAL_NS (10 * NS_PER_MS)
+
+/* What one read checks. */
+struct batch {
+    uint32_t entry[BATCH_CHECKS];
+    struct iovec ranges[BATCH_CHECKS * CODE_RANGES];
+    uint8_t bytes[BATCH_CHECKS * (CODE_CHECK_BYTES + NAME_CHECK_BYTES)];
+};
 
 struct line_memo {
     struct {
@@ -216,30 +228,28 @@ uint64_t codes_next_check(const struct remote *r, const walked_vec *stack, uint6
     return next;
 }
 
-size_t codes_check_bytes(const struct remote *r, size_t checks)
-{
-    return checks * (window_bytes(r) + NAME_CHECK_BYTES);
-}
-
-size_t codes_plan_check(struct remote *r, const walked_vec *stack, uint64_t now_ns,
-                        struct code_check *checks, struct iovec *ranges, size_t max)
+/* Which code objects of the frames from *at on are to be checked now: at most BATCH_CHECKS, and then
+ * *at is where to go on. */
+static size_t plan_batch(struct remote *r, const walked_vec *stack, uint64_t now_ns, size_t *at,
+                         struct batch *batch)
 {
     size_t count = 0;
-    for (size_t i = 0; i < stack->len && count < max; i++) {
-        uint64_t addr = stack->data[i].code;
+    for (; *at < stack->len && count < BATCH_CHECKS; ++*at) {
+        uint64_t addr = stack->data[*at].code;
         if (addr == WALKED_SHIM || addr == WALKED_UNREADABLE)
             continue;
-        uint32_t at;
-        IDXMAP_FIND(&r->entry_map, hash_u64(addr), k, r->entries.data[k].addr == addr, at);
-        if (at == IDXMAP_NONE || r->entries.data[at].index == UINT32_MAX)
+        uint32_t entry;
+        IDXMAP_FIND(&r->entry_map, hash_u64(addr), k, r->entries.data[k].addr == addr, entry);
+        if (entry == IDXMAP_NONE || r->entries.data[entry].index == UINT32_MAX)
             continue;
-        struct code_entry *e = &r->entries.data[at];
+        struct code_entry *e = &r->entries.data[entry];
         if (!due(e, now_ns) ||
-            (count && checks[count - 1].entry == at)) /* recursion: once will do */
+            (count && batch->entry[count - 1] == entry)) /* recursion: once will do */
             continue;
-        checks[count].entry = at;
-        ranges[CODE_RANGES * count] = (struct iovec){(void *)(uintptr_t)addr, window_bytes(r)};
-        ranges[CODE_RANGES * count + 1] =
+        batch->entry[count] = entry;
+        batch->ranges[CODE_RANGES * count] =
+            (struct iovec){(void *)(uintptr_t)addr, window_bytes(r)};
+        batch->ranges[CODE_RANGES * count + 1] =
             (struct iovec){(void *)(uintptr_t)name_hash_addr(r, e->print.name), NAME_CHECK_BYTES};
         count++;
     }
@@ -255,13 +265,12 @@ static void forget(struct remote *r, struct code_entry *e)
     known_forget(r);
 }
 
-bool codes_finish_check(struct remote *r, const struct code_check *checks, size_t count,
-                        const uint8_t *bytes, uint64_t now_ns)
+static bool judge_batch(struct remote *r, const struct batch *batch, size_t count, uint64_t now_ns)
 {
     bool all_good = true;
-    size_t stride = window_bytes(r) + NAME_CHECK_BYTES;
-    for (size_t i = 0; i < count; i++, bytes += stride) {
-        struct code_entry *e = &r->entries.data[checks[i].entry];
+    const uint8_t *bytes = batch->bytes;
+    for (size_t i = 0; i < count; i++, bytes += window_bytes(r) + NAME_CHECK_BYTES) {
+        struct code_entry *e = &r->entries.data[batch->entry[i]];
         struct code_print print;
         take_print(r, bytes, &print);
         print.name_hash = field_u64(bytes, (uint32_t)window_bytes(r));
@@ -277,7 +286,22 @@ bool codes_finish_check(struct remote *r, const struct code_check *checks, size_
     return all_good;
 }
 
-bool codes_trust_now(struct remote *r, const walked_vec *stack, uint64_t now_ns)
+bool codes_check(struct remote *r, const walked_vec *stack, uint64_t now_ns)
+{
+    bool all_good = true;
+    struct batch batch;
+    for (size_t at = 0; at < stack->len;) {
+        size_t count = plan_batch(r, stack, now_ns, &at, &batch);
+        size_t len = count * (window_bytes(r) + NAME_CHECK_BYTES);
+        if (count && (mem_read_ranges(&r->mem, batch.bytes, batch.ranges, count * CODE_RANGES) !=
+                          (ssize_t)len ||
+                      !judge_batch(r, &batch, count, now_ns)))
+            all_good = false;
+    }
+    return all_good;
+}
+
+bool codes_can_wait(const struct remote *r, const walked_vec *stack, bool opened, uint64_t now_ns)
 {
     for (size_t i = 0; i < stack->len; i++) {
         uint64_t addr = stack->data[i].code;
@@ -285,19 +309,12 @@ bool codes_trust_now(struct remote *r, const walked_vec *stack, uint64_t now_ns)
             continue;
         uint32_t at;
         IDXMAP_FIND(&r->entry_map, hash_u64(addr), k, r->entries.data[k].addr == addr, at);
-        if (at == IDXMAP_NONE || is_infant(&r->entries.data[at], now_ns))
+        if (at == IDXMAP_NONE || is_infant(&r->entries.data[at], now_ns) ||
+            (opened && due(&r->entries.data[at], now_ns) &&
+             r->entries.data[at].confirmed_ns != now_ns))
             return false;
     }
-    struct code_check checks[TRUST_CHECKS];
-    struct iovec ranges[TRUST_CHECKS * CODE_RANGES];
-    uint8_t bytes[TRUST_CHECKS * (CODE_CHECK_BYTES + NAME_CHECK_BYTES)];
-    size_t count = codes_plan_check(r, stack, now_ns, checks, ranges, TRUST_CHECKS);
-    if (count == TRUST_CHECKS)
-        return false; /* too many for one read: the long way */
-    size_t len = codes_check_bytes(r, count);
-    if (count && mem_read_ranges(&r->mem, bytes, ranges, count * CODE_RANGES) != (ssize_t)len)
-        return false;
-    return codes_finish_check(r, checks, count, bytes, now_ns);
+    return true;
 }
 
 bool codes_is_generator(struct remote *r, uint64_t addr)
@@ -358,5 +375,4 @@ void codes_release(struct remote *r)
     edges_release(&r->edges);
     free(r->known);
     free(r->memo);
-    free(r->checks);
 }

@@ -66,11 +66,13 @@ struct thread {
     uint64_t cframe;          /* predicted (3.11, 3.12) */
     uint64_t top;             /* predicted top of the data stack */
     VEC(struct chunk) chunks; /* newest first */
-    region_vec regions;       /* the plan beyond the fixed head */
-    region_vec old_regions;   /* scratch: the plan before */
-    size_t kept;              /* regions at the end of the plan that the last walk did not need */
+    region_vec pieces;        /* the plan beyond the fixed head, */
+    region_vec regions;       /* and what a look reads to have it */
+    region_vec old_pieces;    /* scratch: the plan before */
+    size_t kept;              /* pieces at the end of the plan that the last walk did not need */
     unsigned still;           /* samples in a row that needed none of these */
-    size_t last_hit;          /* region that served the last lookup */
+    size_t last_hit;          /* region that served the last lookup, */
+    size_t last_piece;        /* and piece */
     size_t readable;          /* bytes of `copy` that the last look brought */
     uint64_t bad_addr;        /* a frame address that could not be read; 0: none */
     uint8_t *copy;            /* what a look brought; owned */
@@ -103,6 +105,7 @@ struct remote {
     uint64_t runtime;   /* address of _PyRuntime */
     uint64_t code_type; /* address of PyCode_Type, 0 if not known */
     bool unsafe;        /* no consistency check: for the test that proves it is needed */
+    uint64_t patience_ns;
     uint64_t rng;
 
     VEC(struct thread *) threads;
@@ -116,13 +119,19 @@ struct remote {
     struct edges edges;
     uint64_t *known; /* stacks proven before, by hash (known.c); NULL until there is one */
     uint64_t known_epoch;
-    struct line_memo *memo;    /* (code, offset) -> line */
-    struct check_room *checks; /* scratch of stack.c */
+    struct line_memo *memo; /* (code, offset) -> line */
 
     uint64_t names_interp, names_active; /* where names.c last found threading._active */
 };
 
 /* --- between the files --- */
+
+/* A random number, so that looks cannot fall into step with the target. */
+static inline uint32_t remote_random(struct remote *r)
+{
+    r->rng = r->rng * 6364136223846793005ull + 1442695040888963407ull;
+    return (uint32_t)(r->rng >> 33);
+}
 
 void thread_free(struct thread *t);
 
@@ -130,25 +139,17 @@ void thread_free(struct thread *t);
  * is no code object. */
 int codes_lookup(struct remote *r, uint64_t addr, uint64_t now_ns, uint32_t *ret_entry);
 
-/* Which of the walked code objects must be looked at again before their cached names may be used.
- * Adds the ranges to read to `ranges` (at most `max`) and says how many; each needs CODE_RANGES. */
-enum { CODE_RANGES = 2, CODE_CHECK_BYTES = 256, NAME_CHECK_BYTES = 8 };
-struct code_check {
-    uint32_t entry;
-};
-size_t codes_plan_check(struct remote *r, const walked_vec *stack, uint64_t now_ns,
-                        struct code_check *checks, struct iovec *ranges, size_t max);
-size_t codes_check_bytes(const struct remote *r, size_t checks);
+/* Compares the code objects of a walk with what is remembered of them, those that are due: young ones
+ * always. One that changed is forgotten. True if all are as they were. */
+bool codes_check(struct remote *r, const walked_vec *stack, uint64_t now_ns);
+
+/* Is it enough to check them after the looks? Not if one has just been met: such may be gone the next
+ * moment, and be back at the one after that. What others were before the looks and are after them,
+ * they were at the looks; `opened` asks that "before" be within this sample. */
+bool codes_can_wait(const struct remote *r, const walked_vec *stack, bool opened, uint64_t now_ns);
+
 /* From when on a stack that does not change has to be checked again; 0: at once. */
 uint64_t codes_next_check(const struct remote *r, const walked_vec *stack, uint64_t now_ns);
-/* Compares what was read; an entry that changed is forgotten. True if all are as they were. */
-bool codes_finish_check(struct remote *r, const struct code_check *checks, size_t count,
-                        const uint8_t *bytes, uint64_t now_ns);
-
-/* May the names of a stack that a single look has shown be used? Not if one of its code objects has
- * just been met: such may be gone the next moment. Those that are due are checked by one read more:
- * what they were before the look and are after it, they were at the look. */
-bool codes_trust_now(struct remote *r, const walked_vec *stack, uint64_t now_ns);
 
 /* Does the code object belong to a generator or coroutine, which may lose its caller at any time? */
 bool codes_is_generator(struct remote *r, uint64_t addr);

@@ -146,28 +146,24 @@ static int walk(struct remote *r, struct thread *t, const uint8_t *copy, uint64_
     return 0;
 }
 
-/* A region turned out unreadable: take it out of the plan. */
-static void drop_unreadable(struct thread *t, size_t readable)
+/* A region turned out unreadable: takes it out of the plan. */
+static int drop_unreadable(struct thread *t, size_t readable)
 {
     for (size_t i = 0; i < t->regions.len; i++) {
-        if (t->regions.data[i].local + t->regions.data[i].len <= readable)
+        const struct region *g = &t->regions.data[i];
+        if (g->local > readable || g->local + g->len <= readable)
             continue;
-        t->bad_addr = t->regions.data[i].addr;
+        t->bad_addr = g->addr;
         t->chunks.len = 0;
-        t->regions.data[i] = t->regions.data[t->regions.len - 1];
-        t->regions.len--;
-        t->kept = 0;
-        return;
+        return plan_drop(t, i);
     }
+    return 0;
 }
 
-/* Copies what the plan says: first the code objects to check, then the fixed part, then the regions.
- * The copy's first byte is the first check's. */
-static int copy_plan(struct remote *r, struct thread *t, enum look_kind kind,
-                     const struct checks *checks, struct fixed *f)
+/* Copies what the plan says: the fixed part, the regions, and the closing reading of the top. */
+static int copy_plan(struct remote *r, struct thread *t, enum look_kind kind, struct fixed *f)
 {
-    size_t check_ranges = checks ? checks->count * CODE_RANGES : 0;
-    size_t count = check_ranges + FIXED_RANGES + t->regions.len + CLOSING_RANGES;
+    size_t count = FIXED_RANGES + t->regions.len + CLOSING_RANGES;
     struct iovec stack_ranges[FIXED_RANGES + CLOSING_RANGES + 64];
     _cleanup_free_ struct iovec *heap_ranges = NULL;
     struct iovec *ranges = stack_ranges;
@@ -177,12 +173,12 @@ static int copy_plan(struct remote *r, struct thread *t, enum look_kind kind,
             return E_NOMEM;
         ranges = heap_ranges;
     }
-    if (check_ranges)
-        memcpy(ranges, checks->ranges, check_ranges * sizeof *ranges);
-    fixed_ranges(r, t, kind == LOOK_WITH_GIL, ranges + check_ranges, f);
-    size_t at = check_ranges + f->count, len = f->len, before = checks ? checks->bytes : 0;
-    for (size_t i = 0; i < t->regions.len; i++) {
-        struct region *g = &t->regions.data[i];
+    fixed_ranges(r, t, kind == LOOK_WITH_GIL, ranges, f);
+    size_t at = f->count, len = f->len, n = t->regions.len;
+    size_t first =
+        n > 1 ? remote_random(r) % n : 0; /* none is always read late, and torn more often */
+    for (size_t i = 0; i < n; i++) {
+        struct region *g = &t->regions.data[first + i < n ? first + i : first + i - n];
         g->local = (uint32_t)len;
         ranges[at++] = (struct iovec){(void *)(uintptr_t)g->addr, g->len};
         len += g->len;
@@ -191,17 +187,17 @@ static int copy_plan(struct remote *r, struct thread *t, enum look_kind kind,
     size_t closing = kind == LOOK_AGAIN ? closing_ranges(r, t, ranges + at) : 0;
     at += closing;
     len += closing * 8;
-    if (!ensure_copy(t, before + len))
+    if (!ensure_copy(t, len))
         return E_LIMIT;
-    ssize_t n = mem_read_ranges(&r->mem, t->copy, ranges, at);
-    if (n < 0)
-        return (int)n;
-    t->readable = (size_t)n > before ? (size_t)n - before : 0;
+    ssize_t got = mem_read_ranges(&r->mem, t->copy, ranges, at);
+    if (got < 0)
+        return (int)got;
+    t->readable = (size_t)got;
     if (t->readable < f->len)
         return E_BADMEM;
     if (t->readable < len) {
-        drop_unreadable(t, t->readable);
-        return E_BADMEM;
+        int rc = drop_unreadable(t, t->readable);
+        return rc < 0 ? rc : E_BADMEM;
     }
     return 0;
 }
@@ -255,20 +251,20 @@ static void vote_base(struct thread *t)
         t->base_votes = 1;
     }
 }
-int look_take(struct remote *r, struct thread *t, enum look_kind kind, const struct checks *checks)
+
+int look_take(struct remote *r, struct thread *t, enum look_kind kind)
 {
     const struct pylayout *l = &r->layout;
-    size_t before = checks ? checks->bytes : 0;
     for (int i = 0; i < MAX_RELOOKS; i++) {
         struct fixed f;
-        int rc = copy_plan(r, t, kind, checks, &f);
+        int rc = copy_plan(r, t, kind, &f);
         if (rc < 0) {
             if (rc != E_BADMEM || (t->readable < f.len && !t->cframe))
                 return rc;
             t->cframe = 0; /* the predicted C frame or a region may be what is gone */
             continue;
         }
-        const uint8_t *copy = t->copy + before;
+        const uint8_t *copy = t->copy;
         if (field_u64(copy, l->tstate.interp) != t->interp ||
             field_u64(copy, l->tstate.thread_id) != t->pub.ident)
             return E_NOTREADY; /* that thread has ended */

@@ -1,9 +1,8 @@
 /* A look: one copy of a running thread's stack in one system call, and the walk over the copy. Inside
  * src/remote only.
  *
- * It copies, in this order: the code objects to be checked, the thread state, the GIL's holder, the
- * predicted C frame (3.11, 3.12), the regions of the plan (plan.h), and last the top of the stack once
- * more. A frame that the plan does not cover is chased, added to the plan, and the look is repeated,
+ * It copies, in this order: the thread state, the GIL's holder, the predicted C frame (3.11, 3.12),
+ * the regions of the plan (plan.h), and last the top of the stack once more. A frame that the plan does not cover is chased, added to the plan, and the look is repeated,
  * so that a walk only ever uses bytes of one call. */
 #ifndef PYROMETER_REMOTE_LOOK_H
 #define PYROMETER_REMOTE_LOOK_H
@@ -18,22 +17,8 @@ enum look_kind { LOOK_FIRST, LOOK_WITH_GIL, LOOK_AGAIN };
 /* look_take(): 0 a whole walk, LOOK_MOVED the plan could not keep up, or a negative code */
 enum { LOOK_MOVED = 1 };
 
-enum { MAX_CHECKS = 512 }; /* code objects checked in one look */
-
-struct checks {
-    size_t count;
-    size_t bytes;
-    struct code_check check[MAX_CHECKS];
-    struct iovec ranges[MAX_CHECKS * CODE_RANGES];
-};
-
-/* Scratch for the checks of one look; kept by struct remote because it is too large for a stack. */
-struct check_room {
-    struct checks c;
-};
-
 /* Looks: the walk goes to t->now. */
-int look_take(struct remote *r, struct thread *t, enum look_kind kind, const struct checks *checks);
+int look_take(struct remote *r, struct thread *t, enum look_kind kind);
 
 /* The outermost frame of a walk; NULL if it has none. */
 const struct walked *look_base(const walked_vec *stack);

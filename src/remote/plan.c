@@ -3,15 +3,20 @@
 
 #include "base/err.h"
 
+#include <stdlib.h>
+
 enum {
     STACK_MARGIN = 1024,        /* bytes read above the last known top of the data stack */
     MAX_CHUNKS = 4096,          /* data-stack chunks of one thread */
     MAX_CHUNK_BYTES = 64 << 20, /* of one chunk */
     MAX_FRAME_GAP = 1024,       /* bytes between two frames that are read along */
-    MAX_LOOSE = 64 << 10,       /* of one region of such frames */
-    MAX_KEPT = 64,              /* regions of earlier stacks that are read along */
-    KEEP_RENEWALS = 32,         /* until as many other stacks have been believed */
-    KEEP_STILL = 64,            /* or the stack was the same so often */
+    MAX_LOOSE = 64 << 10,       /* of one piece of such frames */
+    MAX_SORTED = 64,            /* pieces that are put in order, to be read with their neighbours */
+    MAX_JOINED = 32 << 10,      /* of one region of several pieces */
+    PAGE = 4096,
+    MAX_KEPT = 64,      /* pieces of earlier stacks that are read along */
+    KEEP_RENEWALS = 32, /* until as many other stacks have been believed */
+    KEEP_STILL = 64,    /* or the stack was the same so often */
 };
 
 /* Bytes of a frame that the walk needs. */
@@ -27,16 +32,17 @@ uint32_t plan_frame_bytes(const struct pylayout *l)
     return (end + 7) & ~7u;
 }
 
-static struct region *find_region_of(struct thread *t, size_t n, uint64_t addr, uint32_t len)
+/* Frames follow each other in one region, or region by region: the search begins at the last hit. */
+static struct region *find_of(struct region *regions, size_t n, size_t *last_hit, uint64_t addr,
+                              uint32_t len)
 {
-    /* frames follow each other in one region, or region by region */
     for (size_t i = 0; i < n; i++) {
-        size_t at = t->last_hit + i;
+        size_t at = *last_hit + i;
         if (at >= n)
             at -= n;
-        struct region *g = &t->regions.data[at];
+        struct region *g = &regions[at];
         if (addr >= g->addr && addr - g->addr + len <= g->len) {
-            t->last_hit = at;
+            *last_hit = at;
             return g;
         }
     }
@@ -45,7 +51,52 @@ static struct region *find_region_of(struct thread *t, size_t n, uint64_t addr, 
 
 struct region *plan_find(struct thread *t, uint64_t addr, uint32_t len)
 {
-    return find_region_of(t, t->regions.len, addr, len);
+    return find_of(t->regions.data, t->regions.len, &t->last_hit, addr, len);
+}
+
+static struct region *find_piece(struct thread *t, size_t n, uint64_t addr, uint32_t len)
+{
+    return find_of(t->pieces.data, n, &t->last_piece, addr, len);
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct region *x = a, *y = b;
+    return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* Can they be read as one? Then no page is touched that holds no piece: it might not be there. */
+static bool can_join(const struct region *low, const struct region *high)
+{
+    uint64_t last_page = (low->addr + low->len - 1) / PAGE, next_page = high->addr / PAGE;
+    return low->loose && high->loose && next_page <= last_page + 1 &&
+           high->addr + high->len - low->addr <= MAX_JOINED;
+}
+
+/* What the next look reads, from the pieces. To the kernel a range costs as much as three pages, and
+ * a look has to be quick: pieces on pages next to each other are read as one. */
+static int arrange(struct thread *t)
+{
+    t->regions.len = 0;
+    t->last_hit = t->last_piece = 0;
+    if (t->pieces.len && !vec_reserve(&t->regions, t->pieces.len))
+        return E_NOMEM;
+    for (size_t i = 0; i < t->pieces.len; i++)
+        t->regions.data[t->regions.len++] = t->pieces.data[i];
+    if (t->regions.len < 2 || t->regions.len > MAX_SORTED)
+        return 0;
+    qsort(t->regions.data, t->regions.len, sizeof *t->regions.data, by_address);
+    size_t last = 0;
+    for (size_t i = 1; i < t->regions.len; i++) {
+        struct region *low = &t->regions.data[last], *high = &t->regions.data[i];
+        if (can_join(low, high))
+            low->len =
+                (uint32_t)(max_u64(low->addr + low->len, high->addr + high->len) - low->addr);
+        else
+            t->regions.data[++last] = *high;
+    }
+    t->regions.len = last + 1;
+    return 0;
 }
 
 static const struct chunk *find_chunk(const struct thread *t, uint64_t addr)
@@ -82,9 +133,9 @@ int plan_refresh_chunks(struct remote *r, struct thread *t, uint64_t newest)
     return 0;
 }
 
-static int add_region(struct thread *t, uint64_t addr, uint64_t len)
+static int add_piece(struct thread *t, uint64_t addr, uint64_t len)
 {
-    struct region *g = vec_push(&t->regions);
+    struct region *g = vec_push(&t->pieces);
     if (!g)
         return E_NOMEM;
     *g = (struct region){.addr = addr, .len = (uint32_t)len};
@@ -95,7 +146,7 @@ static int add_region(struct thread *t, uint64_t addr, uint64_t len)
  * side: what is between two near ones is read along, since a range costs more than its bytes. */
 static int add_frame(struct thread *t, uint64_t addr, uint32_t need)
 {
-    struct region *last = t->regions.len ? &t->regions.data[t->regions.len - 1] : NULL;
+    struct region *last = t->pieces.len ? &t->pieces.data[t->pieces.len - 1] : NULL;
     if (last && last->loose) {
         uint64_t begin = min_u64(last->addr, addr);
         uint64_t end = max_u64(last->addr + last->len, addr + need);
@@ -105,9 +156,9 @@ static int add_frame(struct thread *t, uint64_t addr, uint32_t need)
             return 0;
         }
     }
-    int rc = add_region(t, addr, need);
+    int rc = add_piece(t, addr, need);
     if (rc == 0)
-        t->regions.data[t->regions.len - 1].loose = true;
+        t->pieces.data[t->pieces.len - 1].loose = true;
     return rc;
 }
 
@@ -118,25 +169,24 @@ static int cover(struct thread *t, uint64_t addr, uint32_t need)
     if (!c)
         return add_frame(t, addr, need);
     uint64_t len = min_u64(addr - c->base + need + STACK_MARGIN, c->size);
-    for (size_t i = 0; i < t->regions.len; i++) {
-        struct region *g = &t->regions.data[i];
+    for (size_t i = 0; i < t->pieces.len; i++) {
+        struct region *g = &t->pieces.data[i];
         if (g->addr == c->base) {
             if (g->len < len)
                 g->len = (uint32_t)len;
             return 0;
         }
     }
-    return add_region(t, c->base, len);
+    return add_piece(t, c->base, len);
 }
 
-/* Follows the frames from `addr` by single reads, only to learn where they are. */
-int plan_chase(struct remote *r, struct thread *t, uint64_t addr)
+static int chase(struct remote *r, struct thread *t, uint64_t addr)
 {
     const struct pylayout *l = &r->layout;
     uint32_t need = plan_frame_bytes(l);
     uint8_t bytes[128];
-    size_t planned = t->regions.len; /* those added below cannot be met again */
-    t->kept = 0;                     /* no longer the last ones: until the next renewal */
+    size_t planned = t->pieces.len; /* those added below cannot be met again */
+    t->kept = 0;                    /* no longer the last ones: until the next renewal */
     if (need > sizeof bytes)
         return E_BADMEM;
     for (int i = 0; addr && i < REMOTE_MAX_FRAMES; i++) {
@@ -154,23 +204,30 @@ int plan_chase(struct remote *r, struct thread *t, uint64_t addr)
         if (rc < 0)
             return rc;
         addr = field_u64(bytes, l->frame.previous);
-        if (find_region_of(t, planned, addr, need))
+        if (find_piece(t, planned, addr, need))
             return 0;
     }
     return 0;
+}
+
+int plan_chase(struct remote *r, struct thread *t, uint64_t addr)
+{
+    int rc = chase(r, t, addr);
+    return rc < 0 ? rc : arrange(t);
 }
 
 /* What the accepted walk used, in the order of use. */
 static int plan_accepted(struct remote *r, struct thread *t)
 {
     uint32_t need = plan_frame_bytes(&r->layout);
-    t->regions.len = 0;
-    t->last_hit = 0;
+    t->pieces.len = 0;
+    t->last_piece = 0;
     for (size_t i = 0; i < t->accepted.len; i++) {
         uint64_t frame = t->accepted.data[i].frame;
         if (t->accepted.data[i].code == WALKED_UNREADABLE)
             break;
-        if (find_chunk(t, frame) && plan_find(t, frame, need)) /* its chunk is planned already */
+        if (find_chunk(t, frame) &&
+            find_piece(t, t->pieces.len, frame, need)) /* its chunk is planned already */
             continue;
         int rc = cover(t, frame, need);
         if (rc < 0)
@@ -181,35 +238,49 @@ static int plan_accepted(struct remote *r, struct thread *t)
 
 static bool is_covered(struct thread *t, const struct region *g)
 {
-    return plan_find(t, g->addr, g->len) != NULL;
+    return find_piece(t, t->pieces.len, g->addr, g->len) != NULL;
 }
 
 int plan_renew(struct remote *r, struct thread *t)
 {
-    region_vec old = t->regions;
-    t->regions = t->old_regions;
-    t->old_regions = old;
+    region_vec old = t->pieces;
+    t->pieces = t->old_pieces;
+    t->old_pieces = old;
     int rc = plan_accepted(r, t);
-    size_t used = t->regions.len;
-    for (size_t i = 0; rc == 0 && i < old.len && t->regions.len - used < MAX_KEPT; i++) {
+    size_t used = t->pieces.len;
+    for (size_t i = 0; rc == 0 && i < old.len && t->pieces.len - used < MAX_KEPT; i++) {
         struct region g = old.data[i];
         if (!g.loose || ++g.idle > KEEP_RENEWALS || is_covered(t, &g))
             continue;
-        struct region *kept = vec_push(&t->regions);
+        struct region *kept = vec_push(&t->pieces);
         if (!kept)
             return E_NOMEM;
         *kept = g;
     }
-    t->kept = t->regions.len - used;
+    t->kept = t->pieces.len - used;
     t->still = 0;
-    t->last_hit = 0;
-    return rc;
+    return rc < 0 ? rc : arrange(t);
 }
 
-void plan_held_still(struct thread *t)
+int plan_held_still(struct thread *t)
 {
-    if (t->kept && ++t->still > KEEP_STILL) {
-        t->regions.len -= t->kept;
-        t->kept = 0;
+    if (!t->kept || ++t->still <= KEEP_STILL)
+        return 0;
+    t->pieces.len -= t->kept;
+    t->kept = 0;
+    return arrange(t);
+}
+
+int plan_drop(struct thread *t, size_t at)
+{
+    const struct region gone = t->regions.data[at];
+    size_t left = 0;
+    for (size_t i = 0; i < t->pieces.len; i++) {
+        const struct region *g = &t->pieces.data[i];
+        if (g->addr < gone.addr || g->addr >= gone.addr + gone.len)
+            t->pieces.data[left++] = *g;
     }
+    t->pieces.len = left;
+    t->kept = 0;
+    return arrange(t);
 }

@@ -4,7 +4,8 @@
  * top, and, one by one or side by side, the frames that live elsewhere: generators, the interpreter's
  * own shims, and below 3.11 every frame. The plan is what the last believed walk needed, and single
  * frames that earlier ones did: a program that goes to and fro between two stacks is else only ever
- * caught in the one that is planned. */
+ * caught in the one that is planned.
+ * These are its pieces; what is read are regions, in which pieces on neighbouring pages are one. */
 #ifndef PYROMETER_REMOTE_PLAN_H
 #define PYROMETER_REMOTE_PLAN_H
 
@@ -26,6 +27,9 @@ int plan_chase(struct remote *r, struct thread *t, uint64_t addr);
 int plan_renew(struct remote *r, struct thread *t);
 
 /* After a look that showed the same stack again: in time the plan shrinks to that. */
-void plan_held_still(struct thread *t);
+int plan_held_still(struct thread *t);
+
+/* A region turned out unreadable. */
+int plan_drop(struct thread *t, size_t at);
 
 #endif

@@ -267,3 +267,8 @@ void remote_set_unsafe(struct remote *r, bool unsafe)
 {
     r->unsafe = unsafe;
 }
+
+void remote_set_patience(struct remote *r, uint64_t ns)
+{
+    r->patience_ns = ns;
+}

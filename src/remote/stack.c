@@ -15,9 +15,9 @@
  * a pair (edges.h), and so does a stack that does not end at the thread's outermost frame: a
  * generator that is just being left, or a frame that is just being freed, has no caller, and a copy
  * that catches one ends there.
- * Code objects whose names are remembered are checked between the two looks (codes.c). A stack that
- * still moves after REMOTE_MAX_TRIES looks is given back as *moving*, cut to the outer part that the
- * last two looks agree on. */
+ * Code objects whose names are remembered are checked between two looks, or before and after them
+ * (codes.c). A stack that still moves after REMOTE_MAX_TRIES looks, or when the next sample is due,
+ * is given back as *moving*, cut to the outer part that the last two looks agree on. */
 #include "base/clock.h"
 #include "base/err.h"
 #include "remote/known.h"
@@ -29,13 +29,14 @@
 enum {
     LOOKS_FOR_NEW = 6,     /* agreeing looks that make unknown neighbours believable */
     LOOKS_FOR_BASE = 15,   /* agreeing looks that make an unknown outermost frame believable */
+    INSIST = 8,            /* looks that want the function that the first one has found */
     PAUSE_TURNS = 48,      /* of the processor's pause instruction: 1 to 2 µs */
     BASE_VOTES_KNOWN = 16, /* looks that establish the outermost frame */
 };
 
-#define SETTLE_MAX_NS                                                                              \
-    (250 * NS_PER_US) /* a stack that moves that long is given up, whatever the tries */
-#define GIL_INTERVAL_NS (50 * NS_PER_US) /* above 20 kHz the GIL is asked for less often */
+#define SETTLE_MAX_NS   (250 * NS_PER_US) /* a stack that moves that long is given up */
+#define SETTLE_MIN_NS   (80 * NS_PER_US)  /* and not before this: some ten looks */
+#define GIL_INTERVAL_NS (50 * NS_PER_US)  /* above 20 kHz the GIL is asked for less often */
 
 void thread_free(struct thread *t)
 {
@@ -43,7 +44,8 @@ void thread_free(struct thread *t)
         return;
     vec_release(&t->chunks);
     vec_release(&t->regions);
-    vec_release(&t->old_regions);
+    vec_release(&t->pieces);
+    vec_release(&t->old_pieces);
     vec_release(&t->now);
     vec_release(&t->before);
     vec_release(&t->accepted);
@@ -158,13 +160,6 @@ static int accept(struct remote *r, struct thread *t, uint64_t now_ns, struct re
     return plan_renew(r, t);
 }
 
-static int accept_proven(struct remote *r, struct thread *t, uint64_t now_ns,
-                         struct remote_sample *s)
-{
-    known_learn(r, &t->now);
-    return accept(r, t, now_ns, s);
-}
-
 /* Gives up: keeps the outer frames that the last two looks have in common. */
 static int give_moving(struct remote *r, struct thread *t, uint64_t now_ns, struct remote_sample *s)
 {
@@ -186,8 +181,7 @@ static int give_moving(struct remote *r, struct thread *t, uint64_t now_ns, stru
 /* A pause of random length, up to `most` turns, so that looks cannot fall into step with the target. */
 static void pause_a_little(struct remote *r, unsigned most)
 {
-    r->rng = r->rng * 6364136223846793005ull + 1442695040888963407ull;
-    unsigned spins = (unsigned)(r->rng >> 33) % most;
+    unsigned spins = remote_random(r) % most;
     for (unsigned i = 0; i < spins; i++)
         __builtin_ia32_pause();
 }
@@ -231,54 +225,84 @@ static bool is_scattered(struct remote *r, const walked_vec *stack)
     return false;
 }
 
-/* Looks again until two looks agree. The first look is in t->now, if it was a `whole` walk. */
+/* Was it proven before, and does it run the code that it ran then? One look is enough for that. */
+static bool is_known(struct remote *r, struct thread *t, uint64_t now_ns)
+{
+    return known_has(r, &t->now) && codes_can_wait(r, &t->now, false, now_ns) &&
+           codes_check(r, &t->now, now_ns);
+}
+
+/* Is a stack that `agreed` looks in a row have shown to be believed? */
+static bool is_believable(struct remote *r, struct thread *t, unsigned agreed)
+{
+    if (known_has(r, &t->now))
+        return true;
+    if (agreed < 3 && is_scattered(r, &t->now))
+        return false; /* its pieces are read one after the other: once more */
+    if (!base_is_good(r, t, agreed))
+        return false;
+    if (over_edges(r, &t->now, EDGES_ASK))
+        return true;
+    if (agreed <= 3)
+        over_edges(r, &t->now, EDGES_VOTE);
+    return agreed >= LOOKS_FOR_NEW;
+}
+
+static uint64_t top_code(const walked_vec *stack)
+{
+    return stack->len ? stack->data[0].code : 0;
+}
+
+/* Looks again until two looks agree. The first look is in t->now, if it was a `whole` walk.
+ *
+ * What it shows on top is a fair draw of where the program spends its time. The first stack that can
+ * be proven is not: the one that is read sooner, being in fewer pieces, would come more often. So for
+ * some looks a stack with that function on top is waited for; others are learnt meanwhile. */
 static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_ns,
                   struct remote_sample *s)
 {
-    struct checks *checks = &r->checks->c;
-    bool checked = false; /* its code objects were checked since it was first seen */
+    bool sound = false; /* its code objects are those that are remembered, */
+    bool late = false;  /* or that is to be checked after the looks */
     unsigned agreed = 1;
+    uint64_t patience = min_u64(max_u64(r->patience_ns, SETTLE_MIN_NS), SETTLE_MAX_NS);
+    uint64_t wanted = whole ? top_code(&t->now) : 0;
     edges_next_round(&r->edges);
     for (s->tries = 1; s->tries <= REMOTE_MAX_TRIES; s->tries++) {
-        if (s->tries > 4 && agreed == 1 && clock_mono_ns() - now_ns > SETTLE_MAX_NS)
+        if (s->tries > 4 && agreed == 1 && clock_mono_ns() - now_ns > patience)
             break;
-        checks->count = 0;
-        if (!checked) {
+        if (agreed == 1 && whole) {
             meet_codes(r, &t->now, now_ns);
-            checks->count =
-                codes_plan_check(r, &t->now, now_ns, checks->check, checks->ranges, MAX_CHECKS);
+            late = codes_can_wait(r, &t->now, true, now_ns);
+            sound = late || codes_check(r, &t->now, now_ns);
         }
-        checks->bytes = codes_check_bytes(r, checks->count);
-        if (whole)
-            swap_looks(t);
-        int rc = look_take(r, t, LOOK_AGAIN, checks);
+        swap_looks(t);
+        bool had_one = whole;
+        int rc = look_take(r, t, LOOK_AGAIN);
         if (rc < 0)
             return rc;
         whole = rc == 0;
-        if (!whole || !same(&t->now, &t->before)) {
-            checked = false;
+        bool other = wanted && s->tries < INSIST && whole && top_code(&t->now) != wanted;
+        if (whole && !other && is_known(r, t, now_ns))
+            return accept(r, t, now_ns, s);
+        if (!whole || !had_one || !sound || !same(&t->now, &t->before)) {
             agreed = 1;
-            pause_a_little(r, s->tries < 4 ? 2 : PAUSE_TURNS << (s->tries < 8 ? s->tries - 4 : 4));
+            pause_a_little(r, s->tries < 4 ? 2 : PAUSE_TURNS << (s->tries < 6 ? s->tries - 4 : 2));
             continue;
         }
-        if (codes_finish_check(r, checks->check, checks->count, t->copy, now_ns)) {
-            checked = true;
-            agreed++;
-            if (known_has(r, &t->now))
-                return accept(r, t, now_ns, s);
-            if (agreed < 3 && is_scattered(r, &t->now))
-                continue; /* its pieces are read one after the other: once more */
-            bool strong = base_is_good(r, t, agreed);
-            if (strong && over_edges(r, &t->now, EDGES_ASK))
-                return accept_proven(r, t, now_ns, s);
-            if (strong && agreed <= 3)
-                over_edges(r, &t->now, EDGES_VOTE);
-            if (strong && agreed >= LOOKS_FOR_NEW) {
-                over_edges(r, &t->now, EDGES_LEARN);
-                return accept_proven(r, t, now_ns, s);
-            }
-            pause_a_little(r, PAUSE_TURNS);
+        agreed++;
+        if (!is_believable(r, t, agreed)) {
+            if (agreed > 3 || !is_scattered(r, &t->now))
+                pause_a_little(r, PAUSE_TURNS);
+            continue;
         }
+        if (late && !codes_check(r, &t->now, now_ns)) {
+            agreed = 1;
+            continue;
+        }
+        over_edges(r, &t->now, EDGES_LEARN);
+        known_learn(r, &t->now);
+        if (!other)
+            return accept(r, t, now_ns, s);
     }
     if (s->tries > REMOTE_MAX_TRIES)
         s->tries = REMOTE_MAX_TRIES;
@@ -310,12 +334,10 @@ static void touch_leaf(struct remote *r, struct thread *t, struct remote_sample 
 int remote_sample_thread(struct remote *r, size_t index, struct remote_sample *ret)
 {
     struct thread *t = r->threads.data[index];
-    if (!r->checks && !(r->checks = calloc(1, sizeof *r->checks)))
-        return E_NOMEM;
     struct remote_sample s = {.tries = 1};
     uint64_t now_ns = clock_mono_ns();
     bool ask_gil = now_ns - t->gil_ns >= GIL_INTERVAL_NS;
-    int rc = look_take(r, t, ask_gil ? LOOK_WITH_GIL : LOOK_FIRST, NULL);
+    int rc = look_take(r, t, ask_gil ? LOOK_WITH_GIL : LOOK_FIRST);
     if (rc < 0)
         return rc;
     if (ask_gil)
@@ -325,11 +347,12 @@ int remote_sample_thread(struct remote *r, size_t index, struct remote_sample *r
     if (rc == 0 && t->has_accepted && now_ns < t->check_ns && same(&t->now, &t->accepted)) {
         s.damaged = t->accepted_damaged;
         touch_leaf(r, t, &s);
-        plan_held_still(t);
+        rc = plan_held_still(t);
     } else if (r->unsafe) {
         meet_codes(r, &t->now, now_ns);
         rc = accept(r, t, now_ns, &s);
-    } else if (rc == 0 && known_has(r, &t->now) && codes_trust_now(r, &t->now, now_ns)) {
+    } else if (rc == 0 && known_has(r, &t->now) && codes_can_wait(r, &t->now, false, now_ns) &&
+               codes_check(r, &t->now, now_ns)) {
         rc = accept(r, t, now_ns, &s);
     } else {
         rc = settle(r, t, rc == 0, now_ns, &s);

@@ -313,18 +313,18 @@ static void test_flutter_3_13(void **state ATTR_UNUSED)
 static void turn_leaf(struct fake *f)
 {
     uint64_t at = fake_slot(f, 2);
-    uint64_t codes[] = {fake_get(f, (uint64_t)(uintptr_t)f->ctx, 0),
-                        fake_get(f, (uint64_t)(uintptr_t)f->ctx, 8)};
-    fake_put(f, at, f->l.frame.code, codes[f->calls % 2]);
-    fake_put(f, at, f->l.frame.instr, fake_instr(f, codes[f->calls % 2], 0));
+    uint64_t code = fake_get(f, (uint64_t)(uintptr_t)f->ctx, 8 * (f->calls % 3));
+    fake_put(f, at, f->l.frame.code, code);
+    fake_put(f, at, f->l.frame.instr, fake_instr(f, code, 0));
 }
 
 static void test_always_moving(void **state ATTR_UNUSED)
 {
     init_3_12();
-    uint64_t list = fake_new(&fake, 16);
+    uint64_t list = fake_new(&fake, 24); /* three: between two looks there may be another read */
     fake_put(&fake, list, 0, fake_code(&fake, "tick", 50));
-    fake_put(&fake, list, 8, fake_code(&fake, "tock", 60));
+    fake_put(&fake, list, 8, fake_code(&fake, "tack", 55));
+    fake_put(&fake, list, 16, fake_code(&fake, "tock", 60));
     fake_frame(&fake, 0, (int64_t)fake_code(&fake, "main", 10), 0);
     fake_frame(&fake, 1, (int64_t)fake_code(&fake, "work", 20), 0);
     fake_frame(&fake, 2, (int64_t)fake_get(&fake, list, 0), 0);
