@@ -29,7 +29,8 @@
 enum {
     LOOKS_FOR_NEW = 6,     /* agreeing looks that make unknown neighbours believable */
     LOOKS_FOR_BASE = 15,   /* agreeing looks that make an unknown outermost frame believable */
-    INSIST = 8,            /* looks that want the function that the first one has found */
+    INSIST = 8,            /* looks that want the function that the first one has found, */
+    RESTING = 3,           /* unless so many agree on another one: it has moved on */
     PAUSE_TURNS = 48,      /* of the processor's pause instruction: 1 to 2 µs */
     BASE_VOTES_KNOWN = 16, /* looks that establish the outermost frame */
 };
@@ -301,7 +302,7 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
         }
         over_edges(r, &t->now, EDGES_LEARN);
         known_learn(r, &t->now);
-        if (!other)
+        if (!other || agreed >= RESTING)
             return accept(r, t, now_ns, s);
     }
     if (s->tries > REMOTE_MAX_TRIES)
