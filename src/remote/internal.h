@@ -102,10 +102,10 @@ struct remote {
     struct mem mem;
     struct pylayout layout;
     char version[32];
-    uint64_t runtime;   /* address of _PyRuntime */
-    uint64_t code_type; /* address of PyCode_Type, 0 if not known */
-    bool unsafe;        /* no consistency check: for the test that proves it is needed */
-    uint64_t patience_ns;
+    uint64_t runtime;     /* address of _PyRuntime */
+    uint64_t code_type;   /* address of PyCode_Type, 0 if not known */
+    bool unsafe;          /* no consistency check: for the test that proves it is needed */
+    uint64_t patience_ns; /* 0: as much as there is */
     uint64_t rng;
 
     VEC(struct thread *) threads;

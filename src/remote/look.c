@@ -153,7 +153,6 @@ static int drop_unreadable(struct thread *t, size_t readable)
         const struct region *g = &t->regions.data[i];
         if (g->local > readable || g->local + g->len <= readable)
             continue;
-        t->bad_addr = g->addr;
         t->chunks.len = 0;
         return plan_drop(t, i);
     }

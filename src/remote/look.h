@@ -2,8 +2,9 @@
  * src/remote only.
  *
  * It copies, in this order: the thread state, the GIL's holder, the predicted C frame (3.11, 3.12),
- * the regions of the plan (plan.h), and last the top of the stack once more. A frame that the plan does not cover is chased, added to the plan, and the look is repeated,
- * so that a walk only ever uses bytes of one call. */
+ * the regions of the plan (plan.h), and last the top of the stack once more. A frame that the plan
+ * does not cover is chased, added to the plan, and the look is repeated, so that a walk only ever uses
+ * bytes of one call. */
 #ifndef PYROMETER_REMOTE_LOOK_H
 #define PYROMETER_REMOTE_LOOK_H
 

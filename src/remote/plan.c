@@ -274,12 +274,14 @@ int plan_held_still(struct thread *t)
 int plan_drop(struct thread *t, size_t at)
 {
     const struct region gone = t->regions.data[at];
-    size_t left = 0;
+    size_t left = 0, planned = t->pieces.len;
     for (size_t i = 0; i < t->pieces.len; i++) {
         const struct region *g = &t->pieces.data[i];
         if (g->addr < gone.addr || g->addr >= gone.addr + gone.len)
             t->pieces.data[left++] = *g;
     }
+    if (planned - left == 1) /* of several any may be the one: those that are needed are chased */
+        t->bad_addr = gone.addr;
     t->pieces.len = left;
     t->kept = 0;
     return arrange(t);

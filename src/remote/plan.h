@@ -29,7 +29,7 @@ int plan_renew(struct remote *r, struct thread *t);
 /* After a look that showed the same stack again: in time the plan shrinks to that. */
 int plan_held_still(struct thread *t);
 
-/* A region turned out unreadable. */
+/* A region turned out unreadable: takes it out, and no frame at its address is read any more. */
 int plan_drop(struct thread *t, size_t at);
 
 #endif

@@ -265,7 +265,8 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
     bool sound = false; /* its code objects are those that are remembered, */
     bool late = false;  /* or that is to be checked after the looks */
     unsigned agreed = 1;
-    uint64_t patience = min_u64(max_u64(r->patience_ns, SETTLE_MIN_NS), SETTLE_MAX_NS);
+    uint64_t patience = r->patience_ns ? max_u64(r->patience_ns, SETTLE_MIN_NS) : SETTLE_MAX_NS;
+    patience = min_u64(patience, SETTLE_MAX_NS);
     uint64_t wanted = whole ? top_code(&t->now) : 0;
     edges_next_round(&r->edges);
     for (s->tries = 1; s->tries <= REMOTE_MAX_TRIES; s->tries++) {

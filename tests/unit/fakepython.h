@@ -27,8 +27,10 @@ struct fake {
     uint64_t interp, tstate, cframe, gil, chunk;
     uint64_t slots; /* the frame at depth d (root 0) lies at slots + d * FAKE_SLOT */
     void (*run)(struct fake *f);
-    int fails; /* -errno for every read, or 0 */
+    int fails;               /* -errno for every read, or 0 */
+    uint64_t hole, hole_end; /* memory that is gone */
     uint64_t calls;
+    size_t ranges; /* of the last read */
     uint64_t rng;
     void *ctx;
 };
@@ -82,11 +84,13 @@ static inline ssize_t fake_read(void *ctx, void *dst, const struct iovec *ranges
     struct fake *f = ctx;
     size_t done = 0;
     f->calls++;
+    f->ranges = count;
     if (f->fails)
         return f->fails;
     for (size_t i = 0; i < count; i++) {
         uint64_t at = (uintptr_t)ranges[i].iov_base - (uint64_t)FAKE_BASE;
-        if (at > f->used || ranges[i].iov_len > f->used - at)
+        if (at > f->used || ranges[i].iov_len > f->used - at ||
+            (at + FAKE_BASE < f->hole_end && at + FAKE_BASE + ranges[i].iov_len > f->hole))
             return done ? (ssize_t)done : -EFAULT;
         for (size_t k = 0; k < ranges[i].iov_len; k += 8) {
             if (f->run)

@@ -435,6 +435,35 @@ static void test_cycles(void **state ATTR_UNUSED)
     }
 }
 
+/* Below 3.11 frames lie anywhere. Those on neighbouring pages are read as one range, and when one of these pages is gone the frames on
+ * the other are as good as before. */
+static void test_neighbouring_pages(void **state ATTR_UNUSED)
+{
+    enum { PAGE = 4096, PAGES = 8, INSIDE = 512 };
+    init_version(0);
+    int leaf = build_three();
+    uint64_t room = fake_new(&fake, (PAGES + 1) * PAGE), page = (room + PAGE - 1) / PAGE * PAGE;
+    uint64_t at[] = {page + INSIDE, page + PAGE + INSIDE, page + 5 * PAGE};
+    for (int i = 0; i < 3; i++) {
+        memcpy(fake_at(&fake, at[i]), fake_at(&fake, fake_slot(&fake, leaf - 2 + i)), FAKE_SLOT);
+        fake_put(&fake, at[i], fake.l.frame.previous, i ? at[i - 1] : 0);
+    }
+    fake_put(&fake, fake.tstate, fake.l.tstate.frame, at[2]);
+    struct remote *r = open_fake();
+    struct remote_sample s = {0};
+    for (int i = 0; i < 200; i++) /* until nothing is checked or kept besides */
+        s = sample_ok(r);
+    assert_string_equal(as_text(r, &s), "main:10 work:21 leaf:30");
+    assert_in_range(fake.ranges, 3, 4); /* the thread, perhaps who has the GIL, two regions */
+
+    fake_put(&fake, at[2], fake.l.frame.previous, at[0]);
+    fake.hole = page + PAGE, fake.hole_end = page + 2 * (uint64_t)PAGE;
+    s = sample_ok(r);
+    assert_false(s.damaged);
+    assert_string_equal(as_text(r, &s), "main:10 leaf:30");
+    remote_close(r);
+}
+
 static void test_names_and_tables_that_lie(void **state ATTR_UNUSED)
 {
     static const uint64_t lengths[] = {UINT64_MAX, 1ull << 40, 1ull << 33, FAKE_BYTES};
@@ -615,6 +644,7 @@ int main(void)
         cmocka_unit_test(test_code_replaced),
         cmocka_unit_test(test_unreadable),
         cmocka_unit_test(test_cycles),
+        cmocka_unit_test(test_neighbouring_pages),
         cmocka_unit_test(test_names_and_tables_that_lie),
         cmocka_unit_test(test_gone),
         cmocka_unit_test(test_threads),
