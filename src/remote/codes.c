@@ -243,9 +243,9 @@ static size_t plan_batch(struct remote *r, const walked_vec *stack, uint64_t now
         if (entry == IDXMAP_NONE || r->entries.data[entry].index == UINT32_MAX)
             continue;
         struct code_entry *e = &r->entries.data[entry];
-        if (!due(e, now_ns) ||
-            (count && batch->entry[count - 1] == entry)) /* recursion: once will do */
+        if (!due(e, now_ns) || e->asked == r->checks) /* recursion: once will do */
             continue;
+        e->asked = r->checks;
         batch->entry[count] = entry;
         batch->ranges[CODE_RANGES * count] =
             (struct iovec){(void *)(uintptr_t)addr, window_bytes(r)};
@@ -275,7 +275,7 @@ static bool judge_batch(struct remote *r, const struct batch *batch, size_t coun
         take_print(r, bytes, &print);
         print.name_hash = field_u64(bytes, (uint32_t)window_bytes(r));
         if (memcmp(&print, &e->print, sizeof print) == 0) {
-            e->confirmed++;
+            e->confirmed += e->confirmed_ns != now_ns; /* a sample counts once */
             e->confirmed_ns = now_ns;
         } else {
             if (e->index != UINT32_MAX)
@@ -290,13 +290,18 @@ bool codes_check(struct remote *r, const walked_vec *stack, uint64_t now_ns)
 {
     bool all_good = true;
     struct batch batch;
+    size_t each = window_bytes(r) + NAME_CHECK_BYTES;
+    r->checks++;
     for (size_t at = 0; at < stack->len;) {
         size_t count = plan_batch(r, stack, now_ns, &at, &batch);
-        size_t len = count * (window_bytes(r) + NAME_CHECK_BYTES);
-        if (count && (mem_read_ranges(&r->mem, batch.bytes, batch.ranges, count * CODE_RANGES) !=
-                          (ssize_t)len ||
-                      !judge_batch(r, &batch, count, now_ns)))
+        if (!count)
+            break;
+        ssize_t got = mem_read_ranges(&r->mem, batch.bytes, batch.ranges, count * CODE_RANGES);
+        size_t whole = got < 0 ? 0 : min_u64((size_t)got / each, count);
+        if (!judge_batch(r, &batch, whole, now_ns) || whole < count)
             all_good = false;
+        if (whole < count && got >= 0) /* it is not there any more, or what it was called is not */
+            forget(r, &r->entries.data[batch.entry[whole]]);
     }
     return all_good;
 }
@@ -309,9 +314,11 @@ bool codes_can_wait(const struct remote *r, const walked_vec *stack, bool opened
             continue;
         uint32_t at;
         IDXMAP_FIND(&r->entry_map, hash_u64(addr), k, r->entries.data[k].addr == addr, at);
-        if (at == IDXMAP_NONE || is_infant(&r->entries.data[at], now_ns) ||
-            (opened && due(&r->entries.data[at], now_ns) &&
-             r->entries.data[at].confirmed_ns != now_ns))
+        if (at == IDXMAP_NONE)
+            return false;
+        const struct code_entry *e = &r->entries.data[at];
+        if (e->index == UINT32_MAX || is_infant(e, now_ns) ||
+            (opened && due(e, now_ns) && e->confirmed_ns != now_ns))
             return false;
     }
     return true;

@@ -26,6 +26,7 @@ struct code_entry {
     uint32_t confirmed;    /* how often it was found unchanged */
     uint64_t confirmed_ns; /* when last */
     uint64_t met_ns;       /* when it was read */
+    uint32_t asked;        /* the check that last looked at it */
 };
 
 /* --- stacks (stack.c) --- */
@@ -38,6 +39,7 @@ struct walked {
 };
 #define WALKED_SHIM       0ull /* an entry frame of the interpreter's own */
 #define WALKED_UNREADABLE 1ull /* the walk had to end here */
+#define WALKED_NO_CODE    2ull /* and all below: no address of a code object */
 typedef VEC(struct walked) walked_vec;
 typedef VEC(struct remote_frame) frame_vec;
 
@@ -64,7 +66,6 @@ struct thread {
     bool seen;    /* during a refresh */
 
     uint64_t cframe;          /* predicted (3.11, 3.12) */
-    uint64_t top;             /* predicted top of the data stack */
     VEC(struct chunk) chunks; /* newest first */
     region_vec pieces;        /* the plan beyond the fixed head, */
     region_vec regions;       /* and what a look reads to have it */
@@ -116,6 +117,7 @@ struct remote {
     VEC(struct remote_code *) codes;
     VEC(struct code_entry) entries; /* by address: the object now believed to live there */
     struct idxmap entry_map;
+    uint32_t checks; /* of codes_check(), so far */
     struct edges edges;
     uint64_t *known; /* stacks proven before, by hash (known.c); NULL until there is one */
     uint64_t known_epoch;
@@ -145,7 +147,7 @@ bool codes_check(struct remote *r, const walked_vec *stack, uint64_t now_ns);
 
 /* Is it enough to check them after the looks? Not if one has just been met: such may be gone the next
  * moment, and be back at the one after that. What others were before the looks and are after them,
- * they were at the looks; `opened` asks that "before" be within this sample. */
+ * they were at the looks; `opened` asks that "before" be within this sample for those that are due. */
 bool codes_can_wait(const struct remote *r, const walked_vec *stack, bool opened, uint64_t now_ns);
 
 /* From when on a stack that does not change has to be checked again; 0: at once. */

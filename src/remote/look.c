@@ -138,7 +138,7 @@ static int walk(struct remote *r, struct thread *t, const uint8_t *copy, uint64_
             w->code = WALKED_SHIM;
             w->instr = 0;
         } else if (w->code <= WALKED_UNREADABLE) {
-            w->code = 2; /* never a code object: fails its lookup */
+            w->code = WALKED_NO_CODE; /* fails its lookup */
         }
         t->now.len++;
         addr = field_u64(f, l->frame.previous);

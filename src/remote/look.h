@@ -15,7 +15,7 @@
  * have the closing reading. */
 enum look_kind { LOOK_FIRST, LOOK_WITH_GIL, LOOK_AGAIN };
 
-/* look_take(): 0 a whole walk, LOOK_MOVED the plan could not keep up, or a negative code */
+/* look_take(): 0 a whole walk, LOOK_MOVED the top moved or the plan could not keep up, or a negative code */
 enum { LOOK_MOVED = 1 };
 
 /* Looks: the walk goes to t->now. */

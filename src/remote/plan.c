@@ -11,9 +11,10 @@ enum {
     MAX_CHUNK_BYTES = 64 << 20, /* of one chunk */
     MAX_FRAME_GAP = 1024,       /* bytes between two frames that are read along */
     MAX_LOOSE = 64 << 10,       /* of one piece of such frames */
-    MAX_SORTED = 64,            /* pieces that are put in order, to be read with their neighbours */
+    MAX_SORTED = 160,           /* pieces that are put in order, to be read with their neighbours */
     MAX_JOINED = 32 << 10,      /* of one region of several pieces */
     PAGE = 4096,
+    MAX_SPARE = 1024,   /* pieces that a stack of no frames may have */
     MAX_KEPT = 64,      /* pieces of earlier stacks that are read along */
     KEEP_RENEWALS = 32, /* until as many other stacks have been believed */
     KEEP_STILL = 64,    /* or the stack was the same so often */
@@ -243,6 +244,7 @@ static bool is_covered(struct thread *t, const struct region *g)
 
 int plan_renew(struct remote *r, struct thread *t)
 {
+    t->kept = 0;
     region_vec old = t->pieces;
     t->pieces = t->old_pieces;
     t->old_pieces = old;
@@ -271,17 +273,24 @@ int plan_held_still(struct thread *t)
     return arrange(t);
 }
 
+int plan_cut_back(struct thread *t, size_t frames)
+{
+    if (t->pieces.len <= frames + MAX_SPARE)
+        return 0;
+    t->pieces.len = 0;
+    t->kept = 0;
+    return arrange(t);
+}
+
 int plan_drop(struct thread *t, size_t at)
 {
     const struct region gone = t->regions.data[at];
-    size_t left = 0, planned = t->pieces.len;
+    size_t left = 0;
     for (size_t i = 0; i < t->pieces.len; i++) {
         const struct region *g = &t->pieces.data[i];
         if (g->addr < gone.addr || g->addr >= gone.addr + gone.len)
             t->pieces.data[left++] = *g;
     }
-    if (planned - left == 1) /* of several any may be the one: those that are needed are chased */
-        t->bad_addr = gone.addr;
     t->pieces.len = left;
     t->kept = 0;
     return arrange(t);

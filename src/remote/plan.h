@@ -29,7 +29,11 @@ int plan_renew(struct remote *r, struct thread *t);
 /* After a look that showed the same stack again: in time the plan shrinks to that. */
 int plan_held_still(struct thread *t);
 
-/* A region turned out unreadable: takes it out, and no frame at its address is read any more. */
+/* After a walk that was not believed, nor the one before, of so many frames: the plan, to which each
+ * look only adds, begins anew if it is far too large. */
+int plan_cut_back(struct thread *t, size_t frames);
+
+/* A region turned out unreadable: takes it out. Which frame it was shows when those needed are chased. */
 int plan_drop(struct thread *t, size_t at);
 
 #endif

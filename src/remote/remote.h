@@ -40,7 +40,7 @@ const char *remote_version(const struct remote *r);           /* "3.11.7", or "3
 /* Switches the consistency check off: only for the test that proves the check is needed. */
 void remote_set_unsafe(struct remote *r, bool unsafe);
 
-/* How long to look again at a stack that moves, in bounds that are set here. Where samples follow each
+/* How long to look again at a stack that moves, in bounds (stack.c). Where samples follow each
  * other quickly, one that takes the time of the next leaves out what is there when stacks move most. */
 void remote_set_patience(struct remote *r, uint64_t ns);
 

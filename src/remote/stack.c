@@ -1,13 +1,12 @@
 /* One thread's stack, read while it runs.
  *
  * A *look* copies, in one system call and in this order: the thread state, the GIL's holder, the
- * predicted C frame (3.11, 3.12), and the regions of a *plan*: the data-stack chunks in use and, one
- * by one, frames that live elsewhere (generators, interpreter shims, every frame below 3.11). Then it
- * walks the copy. A frame the plan does not cover is chased by single reads, added to the plan, and
+ * predicted C frame (3.11, 3.12), and the regions of a *plan*: the data-stack chunks in use and
+ * frames that live elsewhere (generators, interpreter shims, every frame below 3.11). Then it walks the copy. A frame the plan does not cover is chased by single reads, added to the plan, and
  * the look is repeated, so that a walk only ever uses bytes of one call.
  *
- * The target runs meanwhile, so a copy may be torn. Each look therefore ends by reading the top of
- * the stack once more, and a stack is believed when
+ * The target runs meanwhile, so a copy may be torn. A look at a new stack therefore ends by reading
+ * the top once more, and a stack is believed when
  *   - two looks in a row give the same frames, code and instructions (then all of them held at the
  *     moment between the two), or
  *   - one look gives exactly what the last believed sample gave, or what was proven before (known.h);
@@ -16,8 +15,8 @@
  * generator that is just being left, or a frame that is just being freed, has no caller, and a copy
  * that catches one ends there.
  * Code objects whose names are remembered are checked between two looks, or before and after them
- * (codes.c). A stack that still moves after REMOTE_MAX_TRIES looks, or when the next sample is due,
- * is given back as *moving*, cut to the outer part that the last two looks agree on. */
+ * (codes.c). A stack that still moves after REMOTE_MAX_TRIES looks, or when time is up (a part of the
+ * period between samples, in bounds), is given back as *moving*, cut to the outer part that the last two looks agree on. */
 #include "base/clock.h"
 #include "base/err.h"
 #include "remote/known.h"
@@ -164,7 +163,7 @@ static int accept(struct remote *r, struct thread *t, uint64_t now_ns, struct re
 /* Gives up: keeps the outer frames that the last two looks have in common. */
 static int give_moving(struct remote *r, struct thread *t, uint64_t now_ns, struct remote_sample *s)
 {
-    size_t common = 0;
+    size_t common = 0, seen = t->now.len + t->before.len;
     while (common < t->now.len && common < t->before.len &&
            memcmp(&t->now.data[t->now.len - 1 - common],
                   &t->before.data[t->before.len - 1 - common], sizeof(struct walked)) == 0)
@@ -173,8 +172,11 @@ static int give_moving(struct remote *r, struct thread *t, uint64_t now_ns, stru
         memmove(t->now.data, t->now.data + (t->now.len - common), common * sizeof(struct walked));
     t->now.len = common;
     s->moving = true;
+    int rc = plan_cut_back(t, seen);
+    if (rc < 0)
+        return rc;
     t->has_accepted = false; /* the next sample starts afresh */
-    int rc = resolve(r, t, &t->now, now_ns, s);
+    rc = resolve(r, t, &t->now, now_ns, s);
     t->bad_addr = 0;
     return rc;
 }
@@ -226,11 +228,15 @@ static bool is_scattered(struct remote *r, const walked_vec *stack)
     return false;
 }
 
-/* Was it proven before, and does it run the code that it ran then? One look is enough for that. */
-static bool is_known(struct remote *r, struct thread *t, uint64_t now_ns)
+/* Was it proven before, and does it run the code that it ran then? One look is enough for that. If it
+ * runs other code, *sound becomes false. */
+static bool is_known(struct remote *r, struct thread *t, uint64_t now_ns, bool *sound)
 {
-    return known_has(r, &t->now) && codes_can_wait(r, &t->now, false, now_ns) &&
-           codes_check(r, &t->now, now_ns);
+    if (!known_has(r, &t->now) || !codes_can_wait(r, &t->now, false, now_ns))
+        return false;
+    bool good = codes_check(r, &t->now, now_ns);
+    *sound &= good;
+    return good;
 }
 
 /* Is a stack that `agreed` looks in a row have shown to be believed? */
@@ -249,12 +255,13 @@ static bool is_believable(struct remote *r, struct thread *t, unsigned agreed)
     return agreed >= LOOKS_FOR_NEW;
 }
 
+/* The running function's code object; 0: it has none. */
 static uint64_t top_code(const walked_vec *stack)
 {
-    return stack->len ? stack->data[0].code : 0;
+    return stack->len && stack->data[0].code > WALKED_NO_CODE ? stack->data[0].code : 0;
 }
 
-/* Looks again until two looks agree. The first look is in t->now, if it was a `whole` walk.
+/* Looks again until two looks agree, or one shows what was proven before. The first look is in t->now, if it was a `whole` walk.
  *
  * What it shows on top is a fair draw of where the program spends its time. The first stack that can
  * be proven is not: the one that is read sooner, being in fewer pieces, would come more often. So for
@@ -262,29 +269,33 @@ static uint64_t top_code(const walked_vec *stack)
 static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_ns,
                   struct remote_sample *s)
 {
-    bool sound = false; /* its code objects are those that are remembered, */
-    bool late = false;  /* or that is to be checked after the looks */
+    bool sound = false;  /* its code objects are those that are remembered, */
+    bool late = false;   /* or that is to be checked after the looks */
+    bool learnt = false; /* one sample is one proof */
     unsigned agreed = 1;
     uint64_t patience = r->patience_ns ? max_u64(r->patience_ns, SETTLE_MIN_NS) : SETTLE_MAX_NS;
     patience = min_u64(patience, SETTLE_MAX_NS);
     uint64_t wanted = whole ? top_code(&t->now) : 0;
     edges_next_round(&r->edges);
     for (s->tries = 1; s->tries <= REMOTE_MAX_TRIES; s->tries++) {
-        if (s->tries > 4 && agreed == 1 && clock_mono_ns() - now_ns > patience)
+        uint64_t taken = clock_mono_ns() - now_ns;
+        if (s->tries > 4 && agreed == 1 && taken > patience)
             break;
         if (agreed == 1 && whole) {
             meet_codes(r, &t->now, now_ns);
             late = codes_can_wait(r, &t->now, true, now_ns);
             sound = late || codes_check(r, &t->now, now_ns);
         }
-        swap_looks(t);
         bool had_one = whole;
+        if (whole)
+            swap_looks(t);
         int rc = look_take(r, t, LOOK_AGAIN);
         if (rc < 0)
             return rc;
         whole = rc == 0;
-        bool other = wanted && s->tries < INSIST && whole && top_code(&t->now) != wanted;
-        if (whole && !other && is_known(r, t, now_ns))
+        bool other = wanted && whole && s->tries < INSIST && taken < patience / 2 &&
+                     top_code(&t->now) != wanted;
+        if (whole && !other && is_known(r, t, now_ns, &sound))
             return accept(r, t, now_ns, s);
         if (!whole || !had_one || !sound || !same(&t->now, &t->before)) {
             agreed = 1;
@@ -301,8 +312,11 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
             agreed = 1;
             continue;
         }
-        over_edges(r, &t->now, EDGES_LEARN);
-        known_learn(r, &t->now);
+        if (!learnt) {
+            over_edges(r, &t->now, EDGES_LEARN);
+            known_learn(r, &t->now);
+        }
+        learnt = true;
         if (!other || agreed >= RESTING)
             return accept(r, t, now_ns, s);
     }
@@ -353,8 +367,7 @@ int remote_sample_thread(struct remote *r, size_t index, struct remote_sample *r
     } else if (r->unsafe) {
         meet_codes(r, &t->now, now_ns);
         rc = accept(r, t, now_ns, &s);
-    } else if (rc == 0 && known_has(r, &t->now) && codes_can_wait(r, &t->now, false, now_ns) &&
-               codes_check(r, &t->now, now_ns)) {
+    } else if (rc == 0 && is_known(r, t, now_ns, &(bool){true})) {
         rc = accept(r, t, now_ns, &s);
     } else {
         rc = settle(r, t, rc == 0, now_ns, &s);
