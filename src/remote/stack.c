@@ -269,9 +269,10 @@ static uint64_t top_code(const walked_vec *stack)
 static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_ns,
                   struct remote_sample *s)
 {
-    bool sound = false;  /* its code objects are those that are remembered, */
-    bool late = false;   /* or that is to be checked after the looks */
-    bool learnt = false; /* one sample is one proof */
+    bool sound = false; /* its code objects are those that are remembered, */
+    bool late = false;  /* or that is to be checked after the looks */
+    bool learnt[2] = {
+        false}; /* one sample is one proof: of a stack that is wanted, and of another */
     unsigned agreed = 1;
     uint64_t patience = r->patience_ns ? max_u64(r->patience_ns, SETTLE_MIN_NS) : SETTLE_MAX_NS;
     patience = min_u64(patience, SETTLE_MAX_NS);
@@ -286,7 +287,6 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
             late = codes_can_wait(r, &t->now, true, now_ns);
             sound = late || codes_check(r, &t->now, now_ns);
         }
-        bool had_one = whole;
         if (whole)
             swap_looks(t);
         int rc = look_take(r, t, LOOK_AGAIN);
@@ -297,7 +297,7 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
                      top_code(&t->now) != wanted;
         if (whole && !other && is_known(r, t, now_ns, &sound))
             return accept(r, t, now_ns, s);
-        if (!whole || !had_one || !sound || !same(&t->now, &t->before)) {
+        if (!whole || !sound || !same(&t->now, &t->before)) {
             agreed = 1;
             pause_a_little(r, s->tries < 4 ? 2 : PAUSE_TURNS << (s->tries < 6 ? s->tries - 4 : 2));
             continue;
@@ -312,11 +312,11 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
             agreed = 1;
             continue;
         }
-        if (!learnt) {
+        if (!learnt[other]) {
             over_edges(r, &t->now, EDGES_LEARN);
             known_learn(r, &t->now);
         }
-        learnt = true;
+        learnt[other] = true;
         if (!other || agreed >= RESTING)
             return accept(r, t, now_ns, s);
     }

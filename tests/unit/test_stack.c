@@ -443,7 +443,7 @@ static void test_neighbouring_pages(void **state ATTR_UNUSED)
     init_version(0);
     int leaf = build_three();
     uint64_t room = fake_new(&fake, (PAGES + 1) * PAGE), page = (room + PAGE - 1) / PAGE * PAGE;
-    uint64_t at[] = {page + INSIDE, page + PAGE + INSIDE, page + 5 * PAGE};
+    uint64_t at[] = {page + INSIDE, page + PAGE + INSIDE, page + 5 * (uint64_t)PAGE};
     for (int i = 0; i < 3; i++) {
         memcpy(fake_at(&fake, at[i]), fake_at(&fake, fake_slot(&fake, leaf - 2 + i)), FAKE_SLOT);
         fake_put(&fake, at[i], fake.l.frame.previous, i ? at[i - 1] : 0);
