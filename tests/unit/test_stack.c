@@ -442,7 +442,8 @@ static void test_neighbouring_pages(void **state ATTR_UNUSED)
     enum { PAGE = 4096, PAGES = 8, INSIDE = 512 };
     init_version(0);
     int leaf = build_three();
-    uint64_t room = fake_new(&fake, (PAGES + 1) * PAGE), page = (room + PAGE - 1) / PAGE * PAGE;
+    uint64_t room = fake_new(&fake, (PAGES + 1) * (size_t)PAGE),
+             page = (room + PAGE - 1) / PAGE * PAGE;
     uint64_t at[] = {page + INSIDE, page + PAGE + INSIDE, page + 5 * (uint64_t)PAGE};
     for (int i = 0; i < 3; i++) {
         memcpy(fake_at(&fake, at[i]), fake_at(&fake, fake_slot(&fake, leaf - 2 + i)), FAKE_SLOT);
