@@ -261,7 +261,8 @@ static uint64_t top_code(const walked_vec *stack)
     return stack->len && stack->data[0].code > WALKED_NO_CODE ? stack->data[0].code : 0;
 }
 
-/* Looks again until two looks agree, or one shows what was proven before. The first look is in t->now, if it was a `whole` walk.
+/* Looks again until two looks agree, or one shows what was proven before. The first look is in t->now,
+ * if it was a `whole` walk.
  *
  * What it shows on top is a fair draw of where the program spends its time. The first stack that can
  * be proven is not: the one that is read sooner, being in fewer pieces, would come more often. So for
@@ -271,8 +272,8 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
 {
     bool sound = false; /* its code objects are those that are remembered, */
     bool late = false;  /* or that is to be checked after the looks */
-    bool learnt[2] = {
-        false}; /* one sample is one proof: of a stack that is wanted, and of another */
+    /* one sample is one proof: of a stack that is wanted, and of another */
+    bool learnt[2] = {false};
     unsigned agreed = 1;
     uint64_t patience = r->patience_ns ? max_u64(r->patience_ns, SETTLE_MIN_NS) : SETTLE_MAX_NS;
     patience = min_u64(patience, SETTLE_MAX_NS);
