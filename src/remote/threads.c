@@ -69,6 +69,8 @@ static int note_thread(struct remote *r, uint64_t addr, const uint8_t *tstate, u
         t->seen = true;
         if (!t->pub.tid) /* it may not have begun to run when it was first seen */
             t->pub.tid = native_id(r, tstate, ident);
+        if (!t->gil) /* from 3.12 on an interpreter has its first thread before its lock */
+            t->gil = gil_of(r, interp);
         return 0;
     }
     if (r->threads.len >= REMOTE_MAX_THREADS)

@@ -149,6 +149,27 @@ static void test_gil(void **state ATTR_UNUSED)
     }
 }
 
+/* An interpreter that starts has its first thread before its lock; who met it then still learns of the lock. */
+static void test_gil_comes_later(void **state ATTR_UNUSED)
+{
+    for (int v = 0; v < VERSIONS; v++) {
+        init_version(v);
+        if (fake.l.interp.gil == PYL_NONE)
+            continue;
+        build_three();
+        fake_put(&fake, fake.interp, fake.l.interp.gil, 0);
+        struct remote *r = open_fake();
+        struct remote_sample s = sample_ok(r);
+        assert_false(s.gil_known || s.holds_gil);
+        fake_put(&fake, fake.interp, fake.l.interp.gil, fake.gil);
+        assert_int_equal(remote_refresh_threads(r), 0);
+        usleep(1000); /* it is not asked for at every sample */
+        s = sample_ok(r);
+        assert_true(s.gil_known && s.holds_gil);
+        remote_close(r);
+    }
+}
+
 /* Frames in two chunks of the data stack, and one that lives elsewhere, as a generator's does. */
 static void test_chunks_and_strays(void **state ATTR_UNUSED)
 {
@@ -637,6 +658,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_version),
         cmocka_unit_test(test_gil),
+        cmocka_unit_test(test_gil_comes_later),
         cmocka_unit_test(test_chunks_and_strays),
         cmocka_unit_test(test_flutter_3_8),
         cmocka_unit_test(test_flutter_3_12),
