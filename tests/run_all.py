@@ -81,7 +81,7 @@ def build_sanitized():
 
 
 def build_tsan():
-    return build("build-tsan", "-Db_sanitize=thread", "-Db_lundef=false", 
+    return build("build-tsan", "-Db_sanitize=thread", "-Db_lundef=false",
                  targets=("libpyrometer-agent.so", *["tests/test_" + t for t in TSAN_TESTS]))
 
 
@@ -289,7 +289,7 @@ def main():
     parser.add_argument("--fuzz-seconds", type=int, metavar="N", help="for each fuzzer")
     options = parser.parse_args()
     if options.fuzz_seconds is None:
-        options.fuzz_seconds = 300 if options.long else 5
+        options.fuzz_seconds = 300 if options.long else 3
     wanted = options.only.split(",")
     unknown = set(wanted) - set(SUITES)
     if unknown:

@@ -418,6 +418,7 @@ def check_objects(found, low, high):
     check_unbiased(found)
 
 
+@pytest.mark.once
 def test_intervals_cover_objects(default_python, truth_env, tmp_path):
     """Floats, tuples, texts, dicts, lists that grow, and Python's domains asked by C. Two runs of some 20 trials each."""
     check_objects(objects_trials(default_python, truth_env, tmp_path, range(1, 3)), 0.8, 1)
@@ -446,6 +447,7 @@ def test_intervals_cover_the_truth(default_python, truth_env, tmp_path, scale):
     check_unbiased(found)
 
 
+@pytest.mark.once
 def test_a_seed_makes_it_repeatable(default_python, truth_env, tmp_path):
     first, again = trials(default_python, truth_env, tmp_path, [7]), trials(default_python, truth_env, tmp_path, [7])
     other = trials(default_python, truth_env, tmp_path, [8])
