@@ -264,6 +264,7 @@ def test_equals_blame_nobody(tmp_path, monkeypatch, scale):
     assert blaming <= max(1, pairs // 20), blaming
 
 
+@pytest.mark.once
 def test_runs_again_on_a_regression(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     app = tmp_path / "app.py"

@@ -417,6 +417,7 @@ def kinds_of(python):
 
 @pytest.mark.long
 @pytest.mark.strict
+@pytest.mark.once
 def test_pythonmalloc(python, truth_env, tmp_path):
     """PYTHONMALLOC of every kind: what Python asks its domains for is the same, whoever gives it."""
     names = ["pymem", "pyobjects", "generators", "threads"]

@@ -499,6 +499,7 @@ NEXT = {
 
 
 @pytest.mark.parametrize("instrument", NEXT)
+@pytest.mark.once
 def test_what_to_type_next(default_python, tmp_path, instrument):
     """The views that have most to say, and each finds the recording wherever it was put."""
     def offered(*options):

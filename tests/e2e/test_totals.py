@@ -55,6 +55,7 @@ def check_graph(recording, whole, path, filters):
 
 
 @pytest.mark.parametrize("filters", FILTERS, ids=lambda f: " ".join(f) or "none")
+@pytest.mark.once
 def test_all_views_agree(shares, tmp_path, filters):
     filters = filled(shares, filters)
     whole = shares.report(*filters)

@@ -10,6 +10,7 @@
 #include "format/reader.h"
 #include "format/verify.h"
 #include "format/writer.h"
+#include "sanitized.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -439,7 +440,7 @@ static void test_every_bit_flipped(void **state ATTR_UNUSED)
 {
     uint8_t *bytes = malloc(file.len);
     memcpy(bytes, file.data, file.len);
-    for (size_t bit = 0; bit < file.len * 8; bit++) {
+    for (size_t bit = 0; bit < file.len * 8; bit += IS_SANITIZED ? 5 : 1) {
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
         struct format_reader *r = NULL;
         int rc = format_reader_open_memory(bytes, file.len, &r);

@@ -1,5 +1,6 @@
 /* The statistics, against values from tables and against thousands of simulated histories. */
 #include "base/attr.h"
+#include "sanitized.h"
 #include "stats/bootstrap.h"
 #include "stats/changes.h"
 #include "stats/gate.h"
@@ -271,6 +272,7 @@ static int trips(uint64_t seed, size_t baseline, size_t group, double factor, do
     struct stats_gate g;
     double before[64], after[64];
     int tripped = 0;
+    rounds /= IS_SANITIZED ? 5 : 1;
     stats_random_seed(&random, seed);
     for (int i = 0; i < rounds; i++) {
         fill(&random, 2, before, baseline);
@@ -317,6 +319,7 @@ static int check_trips(uint64_t seed, size_t history, size_t group, double facto
     bool is_step;
     double series[256];
     int tripped = 0;
+    rounds /= IS_SANITIZED ? 5 : 1;
     stats_random_seed(&random, seed);
     for (int i = 0; i < rounds; i++) {
         fill(&random, 2, series, history);
