@@ -207,8 +207,12 @@ static bool push(struct memory_thread *me, struct walk_shape s)
     struct memory_frame *f = &me->frames[me->depth];
     uintptr_t code = walk_code(f->frame, s);
     uint32_t number = code ? find_code(code) : 0;
-    if (code && !number && !(number = meet_code(me, code)))
-        return false;
+    if (code && !number) {
+        if (walk_is_inner_code(code, s))
+            code = 0;
+        else if (!(number = meet_code(me, code)))
+            return false;
+    }
     if (!memory_reserve(me, 1))
         return false;
     f->number = number;

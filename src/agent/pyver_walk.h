@@ -58,6 +58,16 @@ static inline uintptr_t walk_code(const char *frame, struct walk_shape s)
     return walk_runs(frame, s) & ~(uintptr_t)s.tags;
 }
 
+/* From 3.12 on a call of a class that was met before leaves a frame between the caller and the class's __init__, of a code object that is
+ * the interpreter's own. Python's tracebacks do not show it, nor do we: it is called __init__ three times over, and begins nowhere. */
+static inline bool walk_is_inner_code(uintptr_t code, struct walk_shape s)
+{
+    const char *c = (const char *)code;
+    return s.qualname && py_u32(c, s.first_line) == 0 &&
+           py_pointer(c, s.name) == py_pointer(c, s.file) &&
+           py_pointer(c, s.name) == py_pointer(c, s.qualname);
+}
+
 /* The instruction that it is at, as it is kept. */
 static inline uint64_t walk_instr(const char *frame, struct walk_shape s)
 {

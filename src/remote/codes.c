@@ -324,6 +324,14 @@ bool codes_can_wait(const struct remote *r, const walked_vec *stack, bool opened
     return true;
 }
 
+/* From 3.12 on a call of a class that was met before leaves a frame between the caller and the class's __init__. Its code object has
+ * one name for all, and begins nowhere: Python's own tracebacks do not show it. */
+bool codes_is_inner(const struct remote *r, uint32_t entry)
+{
+    const struct code_print *p = &r->entries.data[entry].print;
+    return p->first_line == 0 && p->name == p->file && p->name == p->qualname;
+}
+
 bool codes_is_generator(struct remote *r, uint64_t addr)
 {
     enum { CO_GENERATOR = 0x20, CO_COROUTINE = 0x80, CO_ASYNC_GENERATOR = 0x200 };

@@ -153,6 +153,9 @@ bool codes_can_wait(const struct remote *r, const walked_vec *stack, bool opened
 /* From when on a stack that does not change has to be checked again; 0: at once. */
 uint64_t codes_next_check(const struct remote *r, const walked_vec *stack, uint64_t now_ns);
 
+/* Is it code of the interpreter's own, which nobody has written and no traceback shows? */
+bool codes_is_inner(const struct remote *r, uint32_t entry);
+
 /* Does the code object belong to a generator or coroutine, which may lose its caller at any time? */
 bool codes_is_generator(struct remote *r, uint64_t addr);
 

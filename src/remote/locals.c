@@ -79,14 +79,18 @@ static int read_names(const struct remote *r, uint64_t code, struct names *ret)
 }
 
 /* The walked frame behind frame number `frame` of the last sample, and the one that called it. */
-static const struct walked *find_frame(const struct thread *t, uint32_t frame,
+static const struct walked *find_frame(struct remote *r, const struct thread *t, uint32_t frame,
                                        uint64_t *ret_previous)
 {
+    uint32_t entry;
     if (!t->has_accepted)
         return NULL;
     for (size_t i = 0; i < t->accepted.len; i++) {
         const struct walked *w = &t->accepted.data[i];
-        if (w->code == WALKED_SHIM || frame-- > 0)
+        if (w->code == WALKED_SHIM ||
+            (w->code != WALKED_UNREADABLE && codes_lookup(r, w->code, 0, &entry) == 0 &&
+             codes_is_inner(r, entry)) ||
+            frame-- > 0)
             continue;
         *ret_previous = i + 1 < t->accepted.len ? t->accepted.data[i + 1].frame : 0;
         return w->code == WALKED_UNREADABLE ? NULL : w;
@@ -180,7 +184,7 @@ int remote_frame_locals(struct remote *r, size_t thread_index, uint32_t frame,
 {
     struct names names;
     uint64_t previous = 0, slots[REMOTE_MAX_LOCALS];
-    const struct walked *w = find_frame(r->threads.data[thread_index], frame, &previous);
+    const struct walked *w = find_frame(r, r->threads.data[thread_index], frame, &previous);
     if (!w)
         return E_NOTREADY;
     int rc = read_names(r, w->code, &names);

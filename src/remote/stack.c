@@ -129,6 +129,8 @@ static int resolve(struct remote *r, struct thread *t, const walked_vec *stack, 
         if (w->code == WALKED_SHIM)
             continue;
         if (w->code != WALKED_UNREADABLE && codes_lookup(r, w->code, now_ns, &entry) == 0) {
+            if (codes_is_inner(r, entry))
+                continue;
             frame.code = r->entries.data[entry].index;
             frame.line = codes_line(r, entry, w->instr);
         } else {
@@ -338,7 +340,7 @@ static void touch_leaf(struct remote *r, struct thread *t, struct remote_sample 
         return;
     uint32_t entry;
     t->accepted.data[0].instr = t->now.data[0].instr;
-    if (codes_lookup(r, t->now.data[0].code, 0, &entry) < 0)
+    if (codes_lookup(r, t->now.data[0].code, 0, &entry) < 0 || codes_is_inner(r, entry))
         return;
     int32_t line = codes_line(r, entry, t->now.data[0].instr);
     if (line != t->frames.data[0].line) {

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from harness import frame_name, is_marked, record, workload
+from harness import frame_name, is_marked, pyrometer, record, workload
 
 
 def near(percent, truth, samples):
@@ -133,6 +133,49 @@ def test_deep(python, tmp_path):
     dive = recording.row("dive")
     report = recording.report()
     assert dive["total"] <= report["total"] * 1.000001, "recursion was counted more than once"
+
+
+CLASSES = """
+import sys, time
+class Thing:
+    def __init__(self, rounds):
+        mine = rounds
+        self.data = work(rounds)
+def work(rounds):
+    if not rounds:
+        print("ready", flush=True)
+        time.sleep(60)
+    total = 0
+    for i in range(rounds):
+        total += i
+    return bytearray(3000 + total % 7)
+def main():
+    secret = "of main"
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        for rounds in [200] * 100 + [0] * (len(sys.argv) - 1):
+            Thing(rounds)
+main()
+"""
+
+
+def test_no_frame_that_nobody_wrote(python, tmp_path, target):
+    """From 3.12 on a class that is called again and again is entered by way of code that is the interpreter's own."""
+    (tmp_path / "classes.py").write_text(CLASSES)
+    recording = record([python.path, "classes.py"], tmp_path / "x.pyro", "--memory", "--sample=2000")
+    chains = [[frame_name(f).rpartition(".")[2] for f in frames] for frames, _ in recording.stacks() if not is_marked(frames)]
+    below = [names[names.index("main"):] for names in chains if names[-1] == "work"]
+    assert below and all(names == ["main", "__init__", "work"] for names in below), below
+    rows = recording.rows("--metric", "allocated", "--by", "function", "--callers")
+    assert [c["name"].rpartition(".")[2] for r in rows if r["name"] == "work" for c in r["callers"]] == ["__init__"]
+    inits = [r for r in rows if r["name"].rpartition(".")[2] == "__init__" and r["callers"] and r["total"] > 1e6]
+    assert [(r["file"].rpartition("/")[2], [c["name"] for c in r["callers"]]) for r in inits] == [("classes.py", ["main"])]
+    # and numbers of frames are those that are shown
+    process = target([python.path, "classes.py", "wait"])
+    thread, = json.loads(pyrometer("dump", "--locals", "--json", str(process.pid), check=0).stdout)["threads"]
+    frames = [(f["name"].rpartition(".")[2], f["locals"]) for f in thread["frames"]]
+    assert [name for name, _ in frames] == ["work", "__init__", "main", "<module>"]
+    assert frames[1][1]["mine"] == "0" and frames[2][1]["secret"] == "'of main'"
 
 
 def test_subinterpreter(python, tmp_path):
