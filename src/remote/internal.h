@@ -68,7 +68,8 @@ struct thread {
     uint64_t cframe;          /* predicted (3.11, 3.12) */
     VEC(struct chunk) chunks; /* newest first */
     region_vec pieces;        /* the plan beyond the fixed head, */
-    region_vec regions;       /* and what a look reads to have it */
+    region_vec regions;       /* and what a look reads to have it, */
+    bool in_order;            /* by address or as it comes */
     region_vec old_pieces;    /* scratch: the plan before */
     size_t kept;              /* pieces at the end of the plan that the last walk did not need */
     unsigned still;           /* samples in a row that needed none of these */

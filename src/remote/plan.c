@@ -11,7 +11,7 @@ enum {
     MAX_CHUNK_BYTES = 64 << 20, /* of one chunk */
     MAX_FRAME_GAP = 1024,       /* bytes between two frames that are read along */
     MAX_LOOSE = 64 << 10,       /* of one piece of such frames */
-    MAX_SORTED = 160,           /* pieces that are put in order, to be read with their neighbours */
+    MAX_SORTED = 1024,          /* pieces that are put in order, to be read with their neighbours */
     MAX_JOINED = 32 << 10,      /* of one region of several pieces */
     PAGE = 4096,
     MAX_SPARE = 1024,   /* pieces that a stack of no frames may have */
@@ -33,6 +33,11 @@ uint32_t plan_frame_bytes(const struct pylayout *l)
     return (end + 7) & ~7u;
 }
 
+static bool covers(const struct region *g, uint64_t addr, uint32_t len)
+{
+    return addr >= g->addr && addr - g->addr + len <= g->len;
+}
+
 /* Frames follow each other in one region, or region by region: the search begins at the last hit. */
 static struct region *find_of(struct region *regions, size_t n, size_t *last_hit, uint64_t addr,
                               uint32_t len)
@@ -42,7 +47,7 @@ static struct region *find_of(struct region *regions, size_t n, size_t *last_hit
         if (at >= n)
             at -= n;
         struct region *g = &regions[at];
-        if (addr >= g->addr && addr - g->addr + len <= g->len) {
+        if (covers(g, addr, len)) {
             *last_hit = at;
             return g;
         }
@@ -50,8 +55,25 @@ static struct region *find_of(struct region *regions, size_t n, size_t *last_hit
     return NULL;
 }
 
+/* The last of the regions, in order of address, that begins no later; the first if all do. */
+static size_t nearest(const region_vec *regions, uint64_t addr)
+{
+    size_t low = 0, high = regions->len;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (regions->data[middle].addr <= addr)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Hundreds of frames of a deep stack are in as many regions, and one goes from each to any other. */
 struct region *plan_find(struct thread *t, uint64_t addr, uint32_t len)
 {
+    if (t->in_order && t->regions.len && !covers(&t->regions.data[t->last_hit], addr, len))
+        t->last_hit = nearest(&t->regions, addr);
     return find_of(t->regions.data, t->regions.len, &t->last_hit, addr, len);
 }
 
@@ -80,6 +102,7 @@ static int arrange(struct thread *t)
 {
     t->regions.len = 0;
     t->last_hit = t->last_piece = 0;
+    t->in_order = false;
     if (t->pieces.len && !vec_reserve(&t->regions, t->pieces.len))
         return E_NOMEM;
     for (size_t i = 0; i < t->pieces.len; i++)
@@ -97,6 +120,7 @@ static int arrange(struct thread *t)
             t->regions.data[++last] = *high;
     }
     t->regions.len = last + 1;
+    t->in_order = true;
     return 0;
 }
 
