@@ -78,7 +78,7 @@ def check_boundaries(recording):
 
 
 def test_names(python, tmp_path):
-    recording = record([python.path, workload("names.py"), "2"], tmp_path / "x.pyro")
+    recording = record([python.path, workload("names.py"), "1.4"], tmp_path / "x.pyro")
     check_boundaries(recording)
     rows = recording.rows()
     names = {r["name"] for r in rows}

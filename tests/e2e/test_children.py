@@ -11,7 +11,7 @@ WAYS = ["fork", "mp_fork", "mp_spawn", "mp_forkserver", "subprocess", "shell", "
 
 
 def test_every_way(python, tmp_path):
-    recording = record([python.path, workload("children.py"), "0.3"], tmp_path / "x.pyro")
+    recording = record([python.path, workload("children.py"), "0.2"], tmp_path / "x.pyro")
     assert recording.stdout.split() == WAYS
     names = {r["name"].split(".")[-1] for r in recording.rows()}
     missing = [way for way in WAYS if "child_" + way not in names]

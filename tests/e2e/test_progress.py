@@ -129,6 +129,7 @@ def test_the_line_comes_and_goes(folder, monkeypatch, args):
     assert left_over(sent) == plain
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("args", VIEWS, ids=" ".join)
 def test_the_output_is_the_same(folder, monkeypatch, args):
     """Into a pipe, and with nothing of it where standard error is none."""

@@ -202,7 +202,7 @@ static void check_dicts(unsigned log2_size, unsigned kind, size_t count)
 {
     uint64_t entries, value;
     uint32_t stride;
-    char name[16];
+    char name[32];
     uint64_t keys = make_keys(log2_size, kind, count, &entries, &stride);
     for (size_t i = 0; i < count; i++) {
         snprintf(name, sizeof name, "key%zu", i);
