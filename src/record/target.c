@@ -165,6 +165,18 @@ static struct track *track_new(struct target *t, const struct remote_thread *r, 
     return k;
 }
 
+/* A thread may be met a moment before it has noted the kernel's number for it: who does not ask again takes it for running for ever. */
+static void meet_task(struct target *t, struct track *k, const struct remote_thread *r,
+                      uint64_t now_ns)
+{
+    if (has_task(k) || !r->tid)
+        return;
+    threadstate_close(&k->os);
+    threadstate_open(&k->os, remote_pid(t->remote), r->tid);
+    if (has_task(k))
+        write_thread(t, k, r, now_ns - t->shared->origin_ns);
+}
+
 static void update_name(struct target *t, size_t index, struct track *k, uint64_t now_ns)
 {
     if (now_ns < k->name_due_ns)
@@ -208,6 +220,8 @@ static int align_tracks(struct target *t, uint64_t now_ns)
         }
         if (!k)
             k = track_new(t, r, now_ns);
+        else
+            meet_task(t, k, r, now_ns);
         if (!k) {
             rc = E_NOMEM;
             break;
