@@ -244,7 +244,7 @@ def test_seeded_regressions(tmp_path, monkeypatch, scale):
     """Of 20 seeded regressions the culprit comes first in at least 18; a few of them in the quick tier."""
     monkeypatch.chdir(tmp_path)
     rng = random.Random(6)
-    cases = [(list(EQUAL)[i % 5], rng.choice([3, 4, 6])) for i in range(scale(2, 20))]
+    cases = [(list(EQUAL)[i % 5], rng.choice([3, 4, 6])) for i in range(scale(3, 20))]
     wrong = [(name, factor) for name, factor in cases if not is_right(seeded(tmp_path, name, factor, 5), name)]
     assert len(wrong) <= max(1, len(cases) // 10), wrong
 

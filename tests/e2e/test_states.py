@@ -31,6 +31,25 @@ def waits_for_the_gil(recording):
     return {name: waits[name] / samples[name] for name in samples}
 
 
+SLEEPERS = """
+import threading, time
+for _ in range(12):
+    crowd = [threading.Thread(target=time.sleep, args=[0.3], name="sleeper") for _ in range(25)]
+    for thread in crowd: thread.start()
+    for thread in crowd: thread.join()
+"""
+
+
+@pytest.mark.long_only
+def test_threads_met_at_their_birth(python, tmp_path):
+    """A thread that sleeps is never taken for running, however early it was met: once it was, one in hundreds, to its end."""
+    recording = record([python.path, "-c", SLEEPERS], tmp_path / "x.pyro", "--sample=5000")
+    wall, cpu = ({(r["pid"], r["tid"]): r["total"] for r in recording.rows("--by", "thread", "--metric", metric, "--limit", "0")
+                  if r["name"].startswith("sleeper")} for metric in ("wall", "cpu"))
+    assert len(wall) > 100
+    assert not [key for key, seconds in wall.items() if cpu.get(key, 0) > seconds / 2 > 0.05]
+
+
 @pytest.mark.serial
 def test_states_of_threads(python, tmp_path):
     recording = record([python.path, workload("threads.py"), "1.5"], tmp_path / "x.pyro")
