@@ -15,7 +15,6 @@
 
 enum {
     MAX_THREAD_NAME = 256,
-    QUIET_CHECK_THREADS = 4, /* with more threads than this, sleeping ones are told apart first */
 };
 #define LIST_CHECK_NS   (NS_PER_MS / 4)  /* new threads are looked for no more often than this */
 #define LIST_REFRESH_NS (16 * NS_PER_MS) /* and the whole list is read anew this often at least */
@@ -341,18 +340,18 @@ static unsigned state_bits(struct target *t, size_t index, struct track *k,
     return state;
 }
 
-/* A thread that was blocked and has not had a CPU since is exactly where it was. */
-static bool still_asleep(struct target *t, struct track *k)
+/* A thread that was blocked and has not had a CPU since is exactly where it was. To ask for that costs a third of reading a stack. */
+static bool still_asleep(struct track *k)
 {
-    return t->tracks.len > QUIET_CHECK_THREADS && k->run.count && k->asleep &&
-           threadstate_slept(&k->os);
+    return k->run.count && k->asleep && threadstate_slept(&k->os);
 }
 
 static int sample_thread(struct target *t, size_t index, uint64_t now_ns)
 {
     struct track *k = t->tracks.data[index];
-    if (still_asleep(t, k)) {
+    if (still_asleep(k)) {
         extend_run(t, k, k->run.stack, k->run.state, now_ns);
+        update_name(t, index, k, now_ns);
         return 0;
     }
     struct remote_sample s;

@@ -52,18 +52,18 @@ void threadstate_close(struct threadstate *s)
     }
 }
 
+/* "run_ns wait_ns runs". The last counts how often it was put on a CPU; the first also grows when it leaves one, so that it tells of a
+ * thread that was running when last asked and went to sleep since. */
 bool threadstate_slept(struct threadstate *s)
 {
-    char text[96];
-    /* "run_ns wait_ns runs": the third counts how often it was put on a CPU */
+    char text[sizeof s->schedstat];
     if (!read_again(s->schedstat_fd, text, sizeof text))
         return false;
-    const char *p = strrchr(text, ' ');
-    uint64_t runs = p ? strtoull(p + 1, NULL, 10) : 0;
-    bool slept = s->runs_known && p && runs == s->runs;
-    s->runs = runs;
-    s->runs_known = p != NULL && runs != 0; /* all zeros: the kernel does not count */
-    return slept;
+    bool slept = strcmp(text, s->schedstat) == 0;
+    const char *runs = strrchr(text, ' ');
+    bool counts = runs && strtoull(runs, NULL, 10) != 0; /* all zeros: the kernel does not count */
+    memcpy(s->schedstat, counts ? text : "", counts ? sizeof text : 1);
+    return slept && counts;
 }
 
 /* The letter stands behind the command's name, which may itself hold any character. */

@@ -2,7 +2,7 @@
  *
  * Two small files of /proc stay open per thread: `syscall` says "running" or names the system call a
  * thread is blocked in, arguments included, which is how a wait for the GIL is recognised;
- * `schedstat` counts how often the thread got a CPU, which tells a thread that has slept all the time
+ * `schedstat` counts how often and how long the thread had a CPU, which tells a thread that has slept all the time
  * since the last look, so that it need not be looked at again. Where the kernel lacks one of them
  * the answers are less precise, never wrong: unknown is counted as running. */
 #ifndef PYROMETER_RECORD_THREADSTATE_H
@@ -14,8 +14,7 @@
 
 struct threadstate {
     int syscall_fd, schedstat_fd, stat_fd; /* -1: not to be had */
-    uint64_t runs;                         /* as of the last threadstate_slept() */
-    bool runs_known;
+    char schedstat[96];                    /* as of the last threadstate_slept(); "": unknown */
 };
 
 void threadstate_open(struct threadstate *s, pid_t pid, uint32_t tid);

@@ -18,12 +18,32 @@ struct fixed {
     uint32_t tstate, gil, cframe; /* offsets in the copy */
     uint32_t gil_base;            /* offset of the GIL window in its structure */
     uint32_t closing;             /* offset of the second reading of the top */
+    const struct region *along;   /* read with the C frame; NULL: none */
     size_t count;
     size_t len;
 };
 
+/* The C frame, and on 3.12 the shim: both are variables of the interpreter's loop, a few words apart,
+ * and as one range they cost one range. */
+static void cframe_range(const struct remote *r, struct thread *t, struct iovec *range,
+                         struct fixed *f)
+{
+    uint64_t addr = t->cframe + r->layout.cframe.current_frame;
+    uint64_t begin = addr, end = addr + 8;
+    struct region *beside = plan_beside(t, addr);
+    if (beside) {
+        begin = min_u64(begin, beside->addr);
+        end = max_u64(end, beside->addr + beside->len);
+        beside->local = (uint32_t)(f->len + (beside->addr - begin));
+        f->along = beside;
+    }
+    f->cframe = (uint32_t)(f->len + (addr - begin));
+    *range = (struct iovec){(void *)(uintptr_t)begin, end - begin};
+    f->len += (end - begin);
+}
+
 /* The ranges that every look begins with. */
-static void fixed_ranges(const struct remote *r, const struct thread *t, bool with_gil,
+static void fixed_ranges(const struct remote *r, struct thread *t, bool with_gil,
                          struct iovec *ranges, struct fixed *f)
 {
     const struct pylayout *l = &r->layout;
@@ -46,12 +66,8 @@ static void fixed_ranges(const struct remote *r, const struct thread *t, bool wi
         ranges[f->count++] = (struct iovec){(void *)(uintptr_t)(t->gil + f->gil_base), len};
         f->len += len;
     }
-    if (l->frames == PYL_FRAMES_CFRAME && t->cframe) {
-        f->cframe = (uint32_t)f->len;
-        uint64_t addr = t->cframe + l->cframe.current_frame;
-        ranges[f->count++] = (struct iovec){(void *)(uintptr_t)addr, 8};
-        f->len += 8;
-    }
+    if (l->frames == PYL_FRAMES_CFRAME && t->cframe)
+        cframe_range(r, t, &ranges[f->count++], f);
 }
 
 /* The ranges that every look ends with: where the newest frame is, once more. If that changed while
@@ -178,6 +194,8 @@ static int copy_plan(struct remote *r, struct thread *t, enum look_kind kind, st
         n > 1 ? remote_random(r) % n : 0; /* none is always read late, and torn more often */
     for (size_t i = 0; i < n; i++) {
         struct region *g = &t->regions.data[first + i < n ? first + i : first + i - n];
+        if (g == f->along)
+            continue;
         g->local = (uint32_t)len;
         ranges[at++] = (struct iovec){(void *)(uintptr_t)g->addr, g->len};
         len += g->len;

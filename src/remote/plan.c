@@ -77,6 +77,19 @@ struct region *plan_find(struct thread *t, uint64_t addr, uint32_t len)
     return find_of(t->regions.data, t->regions.len, &t->last_hit, addr, len);
 }
 
+/* A small region on the page of that word, if one of the two nearest is. */
+struct region *plan_beside(struct thread *t, uint64_t addr)
+{
+    size_t at = t->in_order ? nearest(&t->regions, addr) : 0;
+    for (size_t i = at; i < t->regions.len && i < at + 2; i++) {
+        struct region *g = &t->regions.data[i];
+        if (g->loose && g->addr / PAGE == addr / PAGE &&
+            (g->addr + g->len - 1) / PAGE == addr / PAGE)
+            return g;
+    }
+    return NULL;
+}
+
 static struct region *find_piece(struct thread *t, size_t n, uint64_t addr, uint32_t len)
 {
     return find_of(t->pieces.data, n, &t->last_piece, addr, len);
@@ -288,12 +301,28 @@ int plan_renew(struct remote *r, struct thread *t)
     return rc < 0 ? rc : arrange(t);
 }
 
+/* What is read above the top of the data stack, for frames to come, must not cost a page more. */
+static void cut_margins(struct thread *t)
+{
+    for (size_t i = 0; i < t->pieces.len; i++) {
+        struct region *g = &t->pieces.data[i];
+        const struct chunk *c = g->loose ? NULL : find_chunk(t, g->addr);
+        if (!c || g->len <= STACK_MARGIN || g->len == c->size)
+            continue;
+        uint64_t top = g->addr + g->len - STACK_MARGIN;
+        uint64_t page_end = (top + PAGE - 1) / PAGE * PAGE;
+        if (page_end < g->addr + g->len)
+            g->len = (uint32_t)(page_end - g->addr);
+    }
+}
+
 int plan_held_still(struct thread *t)
 {
-    if (!t->kept || ++t->still <= KEEP_STILL)
+    if (t->still > KEEP_STILL || ++t->still <= KEEP_STILL)
         return 0;
     t->pieces.len -= t->kept;
     t->kept = 0;
+    cut_margins(t);
     return arrange(t);
 }
 

@@ -17,6 +17,9 @@ uint32_t plan_frame_bytes(const struct pylayout *l);
 /* The region that covers these bytes, or NULL. */
 struct region *plan_find(struct thread *t, uint64_t addr, uint32_t len);
 
+/* A region on the same page as that word and no other, or NULL: they can be read as one. */
+struct region *plan_beside(struct thread *t, uint64_t addr);
+
 /* Reads the list of data-stack chunks anew. */
 int plan_refresh_chunks(struct remote *r, struct thread *t, uint64_t newest);
 
