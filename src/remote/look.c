@@ -194,7 +194,7 @@ static int copy_plan(struct remote *r, struct thread *t, enum look_kind kind, st
         n > 1 ? remote_random(r) % n : 0; /* none is always read late, and torn more often */
     for (size_t i = 0; i < n; i++) {
         struct region *g = &t->regions.data[first + i < n ? first + i : first + i - n];
-        if (g == f->along)
+        if (f->along && g == f->along)
             continue;
         g->local = (uint32_t)len;
         ranges[at++] = (struct iovec){(void *)(uintptr_t)g->addr, g->len};
