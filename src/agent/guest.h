@@ -65,6 +65,14 @@ static inline uint64_t guest_now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* The same, but not before all that stands before it has been done. A processor reads its counter while it still waits for an
+ * exchange with another core, and the stamp is then earlier, by hundreds of ticks, than that of what the exchange has brought. */
+static inline uint64_t guest_now_in_order(void)
+{
+    unsigned cpu;
+    return likely(guest.tsc) ? __rdtscp(&cpu) : guest_now();
+}
+
 /* Before a record of this kind (RING_NONE: one that says nothing of what runs): makes room for `words` more and writes the time up to `now`, and what
  * this took as a wait; then me->last is the present. False: nothing can be written now. */
 bool guest_slow(uint64_t now, uint32_t words, enum ring_kind kind);

@@ -277,7 +277,7 @@ void memory_allocated(enum record_allocator allocator, const void *block, size_t
     if (memory_reserve(me, MOST_WORDS) && memory_sync_stack(me, order) &&
         memory_reserve(me, MOST_WORDS))
         put_block(me, RINGMEM_ALLOC, allocator, block, size,
-                  wants_stamp(me, size, order) ? guest_now() : me->last);
+                  wants_stamp(me, size, order) ? guest_now_in_order() : me->last);
     end(me);
 }
 
@@ -293,7 +293,7 @@ bool memory_frees(const void *block, enum memory_order_kind order)
         return false;
     bool told = memory_reserve(me, MOST_WORDS);
     if (told) {
-        uint64_t now = wants_stamp(me, 0, order) ? guest_now() : me->last;
+        uint64_t now = wants_stamp(me, 0, order) ? guest_now_in_order() : me->last;
         uint64_t ticks = ticks_since(me, now, RINGMEM_FREE_TICKS);
         memory_put(me, ringmem_free((uint64_t)(uintptr_t)block, ticks));
     }
@@ -319,7 +319,7 @@ void memory_mapped(enum record_allocator allocator, const void *at, size_t size)
         return;
     if (memory_reserve(me, MOST_WORDS) && memory_sync_stack(me, MEMORY_ANY_THREAD) &&
         memory_reserve(me, MOST_WORDS))
-        put_block(me, RINGMEM_MAP, allocator, at, size, guest_now());
+        put_block(me, RINGMEM_MAP, allocator, at, size, guest_now_in_order());
     end(me);
 }
 

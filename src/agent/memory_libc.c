@@ -263,7 +263,7 @@ static size_t whole_pages(size_t size)
 
 PUBLIC void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {
-    uint64_t began = memory_is_on() && flags & MAP_FIXED ? guest_now() : 0;
+    uint64_t began = memory_is_on() && flags & MAP_FIXED ? guest_now_in_order() : 0;
     long p = syscall(SYS_mmap, at, size, (long)protection, (long)flags, (long)fd, offset);
     if (memory_is_on() && p != -1) {
         if (began) /* what was there is gone */
@@ -280,7 +280,7 @@ PUBLIC void *mmap64(void *at, size_t size, int protection, int flags, int fd, of
 
 PUBLIC int munmap(void *at, size_t size)
 {
-    uint64_t began = memory_is_on() ? guest_now() : 0;
+    uint64_t began = memory_is_on() ? guest_now_in_order() : 0;
     int r = (int)syscall(SYS_munmap, at, size);
     if (r == 0 && began)
         memory_unmapped(at, whole_pages(size), began);
@@ -293,7 +293,7 @@ PUBLIC void *mremap(void *at, size_t size, size_t new_size, int flags, ...)
     va_start(list, flags);
     void *wish = flags & MREMAP_FIXED ? va_arg(list, void *) : NULL;
     va_end(list);
-    uint64_t began = memory_is_on() ? guest_now() : 0;
+    uint64_t began = memory_is_on() ? guest_now_in_order() : 0;
     long p = syscall(SYS_mremap, at, size, new_size, (long)flags, wish);
     if (p != -1 && began) {
         memory_unmapped(at, whole_pages(size), began);
@@ -320,7 +320,7 @@ PUBLIC void *sbrk(intptr_t more)
         return (void *)-1;
     }
     bool on = memory_is_on() && more != 0 && !memory_me.inside;
-    uint64_t began = on ? guest_now() : 0;
+    uint64_t began = on ? guest_now_in_order() : 0;
     char *before = next.sbrk(more);
     if (on && before != (char *)-1)
         moved_end(before, before + more, began);
@@ -334,7 +334,7 @@ PUBLIC int brk(void *end)
         return -1;
     }
     bool on = memory_is_on() && !memory_me.inside;
-    uint64_t began = on ? guest_now() : 0;
+    uint64_t began = on ? guest_now_in_order() : 0;
     const char *before = on ? next.sbrk(0) : NULL;
     int r = next.brk(end);
     if (on && r == 0)
