@@ -46,8 +46,13 @@ __all__ = ["PyrometerError", "Recording", "Report", "Row", "Run", "active", "cou
            "memory", "metric", "run", "span"]
 
 if sys.version_info < (3, 11):
+    TYPE_CHECKING = False  # to a checker of types it is always true
+    if TYPE_CHECKING:
+        from types import ModuleType
+    else:
+        ModuleType = type(sys)
 
-    class module(type(sys)):
+    class module(ModuleType):
         """Looks its names up like any object, without the detour by way of a __getattr__ that it has not: a fifth of a span."""
 
         __slots__ = ()

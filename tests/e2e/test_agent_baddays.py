@@ -6,6 +6,7 @@ number, or one more if the end came between the call and the count.
 import mmap
 import os
 import shutil
+import signal
 import struct
 import subprocess
 
@@ -245,12 +246,22 @@ raise SystemExit(3)
 
 
 def test_daemon_threads_at_the_end(python, tmp_path, scale):
-    """The interpreter goes down around threads that are in our hooks."""
+    """The interpreter goes down around threads that are in our hooks. Some versions let a thread that waits for the interpreter lock
+    touch what is no more, about once in a hundred ends: what crashes so must crash so without us."""
+    died = 0
     for _ in range(scale(4, 100)):
-        recording = record([python.path, script(tmp_path, DAEMONS)], tmp_path / "x.pyro", "--calls", "--force", check=3)
+        program = script(tmp_path, DAEMONS)
+        recording = record([python.path, program], tmp_path / "x.pyro", "--calls", "--force", check=None)
+        if recording.done.returncode == 128 + signal.SIGSEGV:
+            died += 1
+        else:
+            assert recording.done.returncode == 3
         assert (recording.stdout, recording.done.stderr) == ("at exit\n", "")
         found, done = calls_in(recording), counts()
         for n in range(3):
             assert 0 <= found["f%d" % n] - done[n] <= 1, (found, done[:3])
         whole(recording)
         recording.verify()
+    assert died <= 4
+    bare = (subprocess.run([python.path, program], stdout=subprocess.DEVNULL).returncode for _ in range(1500))
+    assert not died or -signal.SIGSEGV in bare

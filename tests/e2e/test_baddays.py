@@ -3,6 +3,7 @@
 After each: a clear message, the right exit status, nothing lost that was written, no crash, no hang, and
 a target that runs on as if nothing had been.
 """
+import contextlib
 import glob
 import os
 import random
@@ -234,7 +235,8 @@ def test_profiler_killed_while_running(python, tmp_path, scale):
             lived += bool(children)
         finally:
             for pid in children:
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # a shell that starts the interpreter has helpers, which end by themselves
+                    os.kill(pid, signal.SIGKILL)
         kept += bool(readable_to_the_last_chunk(path))
     assert kept > 0 and lived > 0
 
