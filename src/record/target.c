@@ -363,6 +363,12 @@ static int sample_thread(struct target *t, size_t index, uint64_t now_ns)
     stats[RECORD_STAT_SAMPLES_MARKED] += s.moving;
     stats[RECORD_STAT_SAMPLES_DAMAGED] += s.damaged;
     unsigned state = state_bits(t, index, k, &s, now_ns);
+    if (k->os.ended) { /* what was read is of a thread that came after it, or of nobody */
+        threadstate_close(&k->os);
+        k->os.ended = false;
+        remote_thread_has_ended(t->remote, index);
+        return E_NOTREADY;
+    }
     k->asleep = !(state & (RECORD_ON_CPU | RECORD_HOLDS_GIL | RECORD_MOVING));
     if (s.depth == 0 && !s.moving) { /* no Python code: a thread about to start or to end */
         close_run(t, k);

@@ -15,6 +15,7 @@
 struct threadstate {
     int syscall_fd, schedstat_fd, stat_fd; /* -1: not to be had */
     char schedstat[96];                    /* as of the last threadstate_slept(); "": unknown */
+    bool ended; /* found by threadstate_read(): there is no such task any more */
 };
 
 void threadstate_open(struct threadstate *s, pid_t pid, uint32_t tid);

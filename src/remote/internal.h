@@ -64,6 +64,7 @@ struct thread {
     uint64_t interp;
     uint64_t gil; /* address of the GIL structure, 0 if not known */
     bool seen;    /* during a refresh */
+    bool ended;   /* so says the kernel, and the list does not know it yet, or has another there */
 
     uint64_t cframe;          /* predicted (3.11, 3.12) */
     VEC(struct chunk) chunks; /* newest first */

@@ -62,6 +62,10 @@ bool remote_threads_may_have_changed(struct remote *r);
 size_t remote_thread_count(const struct remote *r);
 const struct remote_thread *remote_thread(const struct remote *r, size_t index);
 
+/* The kernel has no such task any more. If the next refresh finds the same thread state with the same ident all the same, it is another
+ * thread: both addresses are used again. */
+void remote_thread_has_ended(struct remote *r, size_t index);
+
 /* A frame of a sample, leaf first. */
 struct remote_frame {
     uint32_t code; /* index into the code table, or REMOTE_CODE_UNREADABLE */

@@ -65,6 +65,12 @@ static int note_thread(struct remote *r, uint64_t addr, const uint8_t *tstate, u
     struct thread *t = find_thread(r, addr, ident);
     if (t && t->seen) /* the list leads in a circle */
         return E_BADMEM;
+    if (t && t->ended) {
+        uint32_t tid = native_id(r, tstate, ident);
+        t->ended = false;
+        if (tid && tid != t->pub.tid)
+            t = NULL; /* another in its place; the old one is swept away */
+    }
     if (t) {
         t->seen = true;
         if (!t->pub.tid) /* it may not have begun to run when it was first seen */
@@ -192,6 +198,11 @@ int remote_refresh_threads(struct remote *r)
         return rc;
     sweep(r);
     return r->threads.len ? 0 : E_NOTREADY;
+}
+
+void remote_thread_has_ended(struct remote *r, size_t index)
+{
+    r->threads.data[index]->ended = true;
 }
 
 size_t remote_thread_count(const struct remote *r)

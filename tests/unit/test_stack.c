@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "fakepython.h"
 
+#include <dirent.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -168,6 +170,55 @@ static void test_gil_comes_later(void **state ATTR_UNUSED)
         assert_true(s.gil_known && s.holds_gil);
         remote_close(r);
     }
+}
+
+static void *stay(void *pipe_end)
+{
+    char byte;
+    (void)!read(*(int *)pipe_end, &byte, 1);
+    return NULL;
+}
+
+/* A thread state and an ident that a thread has left behind are often the next one's. If the kernel says that the first has ended, the
+ * two are told apart. */
+static void test_another_in_its_place(void **state ATTR_UNUSED)
+{
+    init_3_12();
+    build_three();
+    int ends[2];
+    pthread_t other;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(pthread_create(&other, NULL, stay, &ends[0]), 0);
+    uint32_t offset = fake.l.tstate.native_thread_id;
+    pid_t second = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *e; (e = readdir(tasks));)
+        if (atoi(e->d_name) > 0 && atoi(e->d_name) != getpid())
+            second = atoi(e->d_name);
+    closedir(tasks);
+    assert_true(second > 0);
+    fake_put(&fake, fake.tstate, offset, (uint64_t)getpid());
+    struct remote *r = fake_open(&fake);
+    r->mem.pid = getpid(); /* whose tasks are asked for */
+    assert_int_equal(remote_refresh_threads(r), 0);
+    uint32_t serial = remote_thread(r, 0)->serial;
+    assert_int_equal(remote_thread(r, 0)->tid, getpid());
+    assert_int_equal(remote_refresh_threads(r), 0);
+    assert_int_equal(remote_thread(r, 0)->serial, serial);
+    remote_thread_has_ended(r, 0); /* but the list has it, and it has a task: so it is a mistake */
+    assert_int_equal(remote_refresh_threads(r), 0);
+    assert_int_equal(remote_thread(r, 0)->serial, serial);
+    fake_put(&fake, fake.tstate, offset, (uint64_t)second);
+    remote_thread_has_ended(r, 0);
+    assert_int_equal(remote_refresh_threads(r), 0);
+    assert_int_equal(remote_thread_count(r), 1);
+    assert_int_not_equal(remote_thread(r, 0)->serial, serial);
+    assert_int_equal(remote_thread(r, 0)->tid, second);
+    sample_ok(r);
+    remote_close(r);
+    close(ends[1]);
+    pthread_join(other, NULL);
+    close(ends[0]);
 }
 
 /* Frames in two chunks of the data stack, and one that lives elsewhere, as a generator's does. */
@@ -659,6 +710,7 @@ int main(void)
         cmocka_unit_test(test_every_version),
         cmocka_unit_test(test_gil),
         cmocka_unit_test(test_gil_comes_later),
+        cmocka_unit_test(test_another_in_its_place),
         cmocka_unit_test(test_chunks_and_strays),
         cmocka_unit_test(test_flutter_3_8),
         cmocka_unit_test(test_flutter_3_12),

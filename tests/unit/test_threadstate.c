@@ -117,9 +117,13 @@ static void test_gone_for_ever(void **state)
     threadstate_open(&s, pid, (uint32_t)pid);
     tell(pid, o, &s, SLEEP);
     threadstate_slept(&s);
+    assert_int_equal(threadstate_read(&s, 0, 0), 0);
+    assert_false(s.ended);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     assert_false(threadstate_slept(&s));
+    threadstate_read(&s, 0, 0);
+    assert_true(s.ended);
     stop(pid, o, &s);
 }
 
