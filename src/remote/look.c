@@ -128,13 +128,15 @@ static int walk(struct remote *r, struct thread *t, const uint8_t *copy, uint64_
     const struct pylayout *l = &r->layout;
     uint32_t need = plan_frame_bytes(l);
     bool index = l->instr == PYL_INSTR_BYTE_INDEX || l->instr == PYL_INSTR_UNIT_INDEX;
+    struct plan_circle circle = {0};
     t->now.len = 0;
     t->last_hit = 0;
     while (addr) {
         if (!vec_reserve(&t->now, t->now.len + 1))
             return E_NOMEM;
         struct walked *w = &t->now.data[t->now.len];
-        if (!mem_plausible(addr) || addr == t->bad_addr || t->now.len >= REMOTE_MAX_FRAMES) {
+        if (!mem_plausible(addr) || addr == t->bad_addr || t->now.len >= REMOTE_MAX_FRAMES ||
+            plan_is_circle(&circle, addr)) {
             *w = (struct walked){.frame = addr, .code = WALKED_UNREADABLE};
             t->now.len++;
             return 0;

@@ -225,9 +225,10 @@ static int chase(struct remote *r, struct thread *t, uint64_t addr)
     uint8_t bytes[128];
     size_t planned = t->pieces.len; /* those added below cannot be met again */
     t->kept = 0;                    /* no longer the last ones: until the next renewal */
+    struct plan_circle circle = {0};
     if (need > sizeof bytes)
         return E_BADMEM;
-    for (int i = 0; addr && i < REMOTE_MAX_FRAMES; i++) {
+    for (int i = 0; addr && i < REMOTE_MAX_FRAMES && !plan_is_circle(&circle, addr); i++) {
         if (find_chunk(t, addr)) {
             /* a chunk holds many frames: the next look brings them all */
             return cover(t, addr, need);

@@ -17,6 +17,24 @@ uint32_t plan_frame_bytes(const struct pylayout *l);
 /* The region that covers these bytes, or NULL. */
 struct region *plan_find(struct thread *t, uint64_t addr, uint32_t len);
 
+/* Tells a chain of frames that leads in a circle, as a torn one may: each is compared with an earlier one, which moves up at every
+ * power of two (Brent). Begin with zeros. */
+struct plan_circle {
+    uint64_t mark;
+    uint32_t steps, lap;
+};
+
+static inline bool plan_is_circle(struct plan_circle *c, uint64_t addr)
+{
+    if (addr == c->mark)
+        return true;
+    if (c->steps++ == c->lap) {
+        c->mark = addr;
+        c->lap = 2 * c->steps;
+    }
+    return false;
+}
+
 /* A region on the same page as that word and no other, or NULL: they can be read as one. */
 struct region *plan_beside(struct thread *t, uint64_t addr);
 
