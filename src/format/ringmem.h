@@ -6,8 +6,9 @@
  *
  * Blocks are given back by other threads than allocated them, and addresses are used again, so the rings
  * of a process are read in one order: that of the stamps. An allocation is stamped after it was made, a
- * release before; no stamp is taken before the instructions that precede it are done. Only where the interpreter's lock keeps threads apart (Python's own small blocks) is
- * a stamp left out (ticks 0) until another thread has written, or many records have passed.
+ * release before; no stamp is taken before the instructions that precede it are done. Only where the
+ * interpreter's lock keeps threads apart (Python's own small blocks) is a stamp left out (ticks 0) until
+ * another thread has written, or many records have passed.
  *
  * A word:   bits 0–3  kind (enum ringmem_kind)
  *   ALLOC, MAP      bits 4–8 allocator (enum record_allocator), 9–56 address, 57–63 bits 40 to 46 of

@@ -62,9 +62,10 @@ bool threadstate_slept(struct threadstate *s)
         return false;
     bool slept = strcmp(text, s->schedstat) == 0;
     const char *runs = strrchr(text, ' ');
-    bool counts = runs && strtoull(runs, NULL, 10) != 0; /* all zeros: the kernel does not count */
-    memcpy(s->schedstat, counts ? text : "", counts ? sizeof text : 1);
-    return slept && counts;
+    s->schedstat[0] = 0;
+    if (runs && strtoull(runs, NULL, 10) != 0) /* all zeros: the kernel does not count */
+        memcpy(s->schedstat, text, strlen(text) + 1);
+    return slept;
 }
 
 /* The letter stands behind the command's name, which may itself hold any character. */

@@ -73,7 +73,7 @@ struct thread {
     bool in_order;            /* by address or as it comes */
     region_vec old_pieces;    /* scratch: the plan before */
     size_t kept;              /* pieces at the end of the plan that the last walk did not need */
-    unsigned still;           /* samples in a row that showed the same */
+    unsigned still;           /* samples in a row that needed none of these */
     size_t last_hit;          /* region that served the last lookup, */
     size_t last_piece;        /* and piece */
     size_t readable;          /* bytes of `copy` that the last look brought */

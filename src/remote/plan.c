@@ -302,28 +302,12 @@ int plan_renew(struct remote *r, struct thread *t)
     return rc < 0 ? rc : arrange(t);
 }
 
-/* What is read above the top of the data stack, for frames to come, must not cost a page more. */
-static void cut_margins(struct thread *t)
-{
-    for (size_t i = 0; i < t->pieces.len; i++) {
-        struct region *g = &t->pieces.data[i];
-        const struct chunk *c = g->loose ? NULL : find_chunk(t, g->addr);
-        if (!c || g->len <= STACK_MARGIN || g->len == c->size)
-            continue;
-        uint64_t top = g->addr + g->len - STACK_MARGIN;
-        uint64_t page_end = (top + PAGE - 1) / PAGE * PAGE;
-        if (page_end < g->addr + g->len)
-            g->len = (uint32_t)(page_end - g->addr);
-    }
-}
-
 int plan_held_still(struct thread *t)
 {
-    if (t->still > KEEP_STILL || ++t->still <= KEEP_STILL)
+    if (!t->kept || ++t->still <= KEEP_STILL)
         return 0;
     t->pieces.len -= t->kept;
     t->kept = 0;
-    cut_margins(t);
     return arrange(t);
 }
 

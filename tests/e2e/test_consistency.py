@@ -163,7 +163,7 @@ def half_and_half(python, path, two_cpus, leaf, seconds):
 @pytest.mark.parametrize("leaf", ["200", "2000"])
 def test_chains_are_half_and_half(python, tmp_path, two_cpus, scale, leaf):
     """Moving samples are kept and marked, not dropped: quick code is not at a disadvantage. Below 3.11, where each frame is a piece by
-    itself, a look takes 4 to 8 µs, by the machine, and a stack has to rest for two of them; to learn the quickest takes a second."""
+    itself, a look takes 4 µs and on a slower machine more, and a stack has to rest for that long; to learn the quickest takes a second."""
     seconds = 1.2
     if python.version < (3, 11):
         seconds, leaf = 2.4, {"200": "600"}.get(leaf, leaf)

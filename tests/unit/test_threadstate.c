@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,102 +36,105 @@ static void wake(int number)
     (void)number;
 }
 
-static pid_t start(struct orders **ret)
+struct child {
+    pid_t pid; /* 0: it has been waited for */
+    struct orders *orders;
+    struct threadstate os;
+};
+
+static void end(struct child *c)
 {
+    if (c->pid) {
+        kill(c->pid, SIGKILL);
+        waitpid(c->pid, NULL, 0);
+    }
+    c->pid = 0;
+}
+
+static int start(void **state)
+{
+    static struct child c;
     struct orders *o =
         mmap(NULL, sizeof *o, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(o != MAP_FAILED);
+    if (o == MAP_FAILED)
+        return -1;
     o->told = SPIN;
     signal(SIGUSR1, wake);
     pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails does not get to stop() */
+    if (pid < 0)
+        return -1;
+    if (pid == 0)
         obey(o);
-    }
     while (o->done != SPIN)
         usleep(100);
-    *ret = o;
-    return pid;
+    c = (struct child){.pid = pid, .orders = o};
+    threadstate_open(&c.os, pid, (uint32_t)pid);
+    *state = &c;
+    return 0;
 }
 
-static void tell(pid_t pid, struct orders *o, struct threadstate *s, enum deed deed)
+static int stop(void **state)
 {
-    o->told = deed;
+    struct child *c = *state;
+    end(c);
+    threadstate_close(&c->os);
+    munmap(c->orders, sizeof *c->orders);
+    return 0;
+}
+
+static void tell(struct child *c, enum deed deed)
+{
+    c->orders->told = deed;
     if (deed == SPIN)
-        kill(pid, SIGUSR1);
-    while (o->done != (int)deed || (threadstate_read(s, 0, 0) == RECORD_ON_CPU) != (deed == SPIN))
+        kill(c->pid, SIGUSR1);
+    while (c->orders->done != (int)deed ||
+           (threadstate_read(&c->os, 0, 0) == RECORD_ON_CPU) != (deed == SPIN))
         usleep(100);
-}
-
-static void stop(pid_t pid, struct orders *o, struct threadstate *s)
-{
-    threadstate_close(s);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    munmap(o, sizeof *o);
 }
 
 static void test_running_is_not_sleeping(void **state)
 {
-    (void)state;
-    struct orders *o;
-    struct threadstate s;
-    pid_t pid = start(&o);
-    threadstate_open(&s, pid, (uint32_t)pid);
-    tell(pid, o, &s, SLEEP);
-    assert_false(threadstate_slept(&s)); /* nothing to compare with yet */
-    assert_true(threadstate_slept(&s));
-    assert_true(threadstate_slept(&s));
-    tell(pid, o, &s, SPIN);
-    assert_false(threadstate_slept(&s));
-    tell(pid, o, &s, SLEEP);
-    stop(pid, o, &s);
+    struct child *c = *state;
+    tell(c, SLEEP);
+    assert_false(threadstate_slept(&c->os)); /* nothing to compare with yet */
+    assert_true(threadstate_slept(&c->os));
+    assert_true(threadstate_slept(&c->os));
+    tell(c, SPIN);
+    assert_false(threadstate_slept(&c->os));
 }
 
 /* It had a CPU when it was asked, and left it since: nobody put it on one meanwhile, and yet it moved. */
 static void test_gone_to_sleep_since(void **state)
 {
-    (void)state;
-    struct orders *o;
-    struct threadstate s;
-    pid_t pid = start(&o);
-    threadstate_open(&s, pid, (uint32_t)pid);
+    struct child *c = *state;
     for (int i = 0; i < 50; i++) {
-        tell(pid, o, &s, SPIN);
-        threadstate_slept(&s);
-        tell(pid, o, &s, SLEEP);
-        assert_false(threadstate_slept(&s));
-        assert_true(threadstate_slept(&s));
+        tell(c, SPIN);
+        threadstate_slept(&c->os);
+        tell(c, SLEEP);
+        assert_false(threadstate_slept(&c->os));
+        assert_true(threadstate_slept(&c->os));
     }
-    stop(pid, o, &s);
 }
 
 static void test_gone_for_ever(void **state)
 {
-    (void)state;
-    struct orders *o;
-    struct threadstate s;
-    pid_t pid = start(&o);
-    threadstate_open(&s, pid, (uint32_t)pid);
-    tell(pid, o, &s, SLEEP);
-    threadstate_slept(&s);
-    assert_int_equal(threadstate_read(&s, 0, 0), 0);
-    assert_false(s.ended);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    assert_false(threadstate_slept(&s));
-    threadstate_read(&s, 0, 0);
-    assert_true(s.ended);
-    stop(pid, o, &s);
+    struct child *c = *state;
+    tell(c, SLEEP);
+    threadstate_slept(&c->os);
+    assert_int_equal(threadstate_read(&c->os, 0, 0), 0);
+    assert_false(c->os.ended);
+    end(c);
+    assert_false(threadstate_slept(&c->os));
+    threadstate_read(&c->os, 0, 0);
+    assert_true(c->os.ended);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_running_is_not_sleeping),
-        cmocka_unit_test(test_gone_to_sleep_since),
-        cmocka_unit_test(test_gone_for_ever),
+        cmocka_unit_test_setup_teardown(test_running_is_not_sleeping, start, stop),
+        cmocka_unit_test_setup_teardown(test_gone_to_sleep_since, start, stop),
+        cmocka_unit_test_setup_teardown(test_gone_for_ever, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
