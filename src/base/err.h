@@ -18,6 +18,7 @@
     X(NOPROC, "no such process")                                                                   \
     X(NOTPYTHON, "not a Python process")                                                           \
     X(NOTREADY, "the interpreter is not running yet")                                              \
+    X(REPLACED, "the interpreter's file was replaced or removed since the process started")        \
     X(VERSION, "a CPython version that is not supported")                                          \
     X(BADMEM, "the process's memory does not look like an interpreter")                            \
     X(FORMAT, "not a Pyrometer recording")                                                         \

@@ -20,8 +20,8 @@ int cmd_parse_pid(const char *text, pid_t *ret)
 
 bool cmd_is_refusal(int code)
 {
-    return code == E_NOPROC || code == E_NOTPYTHON || code == E_NOTREADY || code == E_PERM ||
-           code == E_VERSION || code == E_BADMEM;
+    return code == E_NOPROC || code == E_NOTPYTHON || code == E_NOTREADY || code == E_REPLACED ||
+           code == E_PERM || code == E_VERSION || code == E_BADMEM;
 }
 
 int cmd_process_refused(pid_t pid, int code)
@@ -39,6 +39,7 @@ int cmd_process_refused(pid_t pid, int code)
                         (int)pid);
     case E_PERM:
     case E_VERSION:
+    case E_REPLACED:
         rights_refusal(pid, code, refusal, sizeof refusal);
         return cmd_fail(CMD_FAILED, "%s", refusal);
     default:

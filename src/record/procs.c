@@ -251,6 +251,7 @@ static void probe(struct procs *p, struct proc *c, uint64_t now_ns)
     case E_PERM:
     case E_ACCESS:
     case E_VERSION:
+    case E_REPLACED:
         refuse(p, c, rc);
         break;
     case E_NOTPYTHON:

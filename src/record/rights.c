@@ -285,6 +285,13 @@ void rights_refusal(pid_t pid, int code, char *dst, size_t size)
                  (int)pid);
         return;
     }
+    if (code == E_REPLACED) {
+        snprintf(dst, size,
+                 "the interpreter of process %d was replaced or removed on the disk since it "
+                 "started: restart the process, or read it as root",
+                 (int)pid);
+        return;
+    }
     rights_explain(pid, reason, sizeof reason);
     snprintf(dst, size, "no right to read process %d: %s", (int)pid, reason);
 }

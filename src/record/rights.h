@@ -56,7 +56,7 @@ int rights_gather(pid_t pid, struct rights_facts *ret);
 /* All of it: completes the sentence "cannot read process PID: …". */
 void rights_explain(pid_t pid, char *dst, size_t size);
 
-/* The whole sentence, without a full stop, for a process that was refused with E_PERM or E_VERSION. */
+/* The whole sentence, without a full stop, for a process that was refused with E_PERM, E_VERSION or E_REPLACED. */
 void rights_refusal(pid_t pid, int code, char *dst, size_t size);
 
 #endif

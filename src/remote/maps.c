@@ -95,6 +95,7 @@ size_t maps_candidates(const char *text, size_t len, const char *exe,
             if (count && !strcmp(ret[count - 1].path, line.path))
                 continue;
             ret[count].base = line.start;
+            ret[count].end = line.end;
             memcpy(ret[count].path, line.path, sizeof line.path);
             count++;
         }

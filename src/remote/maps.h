@@ -22,7 +22,7 @@ bool maps_next(const char **cursor, const char *end, struct maps_line *ret);
 
 /* A mapped file that may hold an interpreter. */
 struct maps_candidate {
-    uint64_t base; /* where its first page (file offset 0) is mapped */
+    uint64_t base, end; /* of the mapping that begins with its first page (file offset 0) */
     char path[MAPS_MAX_PATH];
 };
 

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -93,15 +94,38 @@ static int search_file(struct remote_finder *f, const char *path, struct finding
     return 0;
 }
 
-/* The symbols of a mapped file as addresses in the target. */
-static int locate(struct remote_finder *f, pid_t pid, const struct maps_candidate *c,
-                  uint64_t ret[SYM_COUNT])
+/* Has the file lost its name since it was mapped, as an upgrade does it? The kernel says so behind the name. */
+static bool is_unlinked(const char *path)
+{
+    static const char suffix[] = " (deleted)";
+    size_t len = strlen(path), n = sizeof suffix - 1;
+    return len > n && strcmp(path + len - n, suffix) == 0;
+}
+
+/* Searches a mapped file, by its name in the target's own root (a container's files are not ours) or, if that was taken from
+ * it, by what the kernel keeps of it: the executable for all who may look at the process, others for the privileged alone. */
+static int search_mapped(struct remote_finder *f, pid_t pid, const struct maps_candidate *c,
+                         const char *exe, struct finding *ret)
 {
     char path[MAPS_MAX_PATH + 64];
-    /* through the target's own root: a container's files are not ours */
     snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, c->path);
+    int rc = search_file(f, path, ret);
+    if (rc != E_NOENT || !is_unlinked(c->path))
+        return rc;
+    if (strcmp(c->path, exe) == 0)
+        snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    else
+        snprintf(path, sizeof path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, c->base,
+                 c->end);
+    return search_file(f, path, ret) < 0 ? E_REPLACED : 0;
+}
+
+/* The symbols of a mapped file as addresses in the target. */
+static int locate(struct remote_finder *f, pid_t pid, const struct maps_candidate *c,
+                  const char *exe, uint64_t ret[SYM_COUNT])
+{
     struct finding found = {0};
-    int rc = search_file(f, path, &found);
+    int rc = search_mapped(f, pid, c, exe, &found);
     if (rc < 0)
         return rc;
     if (!found.symbols[SYM_RUNTIME])
@@ -197,6 +221,7 @@ static int find_interpreter(struct remote *r, struct remote_finder *f, pid_t pid
     snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
     ssize_t n = readlink(path, exe, sizeof exe - 1);
     bool denied = n < 0 && errno == EACCES; /* some kernels show the maps to those with no right */
+    bool replaced = false;
     exe[n > 0 ? n : 0] = 0;
 
     struct maps_candidate *candidates = calloc(MAPS_MAX_CANDIDATES, sizeof *candidates);
@@ -207,7 +232,9 @@ static int find_interpreter(struct remote *r, struct remote_finder *f, pid_t pid
         rc = E_NOTPYTHON;
     for (size_t i = 0; i < count && rc == E_NOTPYTHON; i++) {
         uint64_t symbols[SYM_COUNT];
-        if (locate(f, pid, &candidates[i], symbols) < 0)
+        int found = locate(f, pid, &candidates[i], exe, symbols);
+        replaced |= found == E_REPLACED;
+        if (found < 0)
             continue;
         r->runtime = symbols[SYM_RUNTIME];
         r->code_type = symbols[SYM_CODE_TYPE];
@@ -215,7 +242,9 @@ static int find_interpreter(struct remote *r, struct remote_finder *f, pid_t pid
     }
     free(candidates);
     buf_release(&maps);
-    return rc == E_NOTPYTHON && denied ? E_PERM : rc;
+    if (rc == E_NOTPYTHON && (denied || replaced))
+        rc = denied ? E_PERM : E_REPLACED;
+    return rc;
 }
 
 int remote_open(struct remote_finder *finder, pid_t pid, struct remote **ret)
