@@ -6,6 +6,15 @@
 #include <errno.h>
 #include <fcntl.h>
 
+int io_create(const char *path, bool force, bool *ret_is_new)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    *ret_is_new = fd >= 0;
+    if (fd < 0 && errno == EEXIST && force) /* by now it may be gone again */
+        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return fd < 0 ? err_from_errno(errno) : fd;
+}
+
 int io_write_all(int fd, const void *data, size_t len)
 {
     const uint8_t *p = data;

@@ -4,7 +4,13 @@
 
 #include "base/attr.h"
 
+#include <stdbool.h>
+
 struct buf;
+
+/* A file to write: a new one, or with `force` one that is there, emptied. *ret_is_new tells which it is: only what is new is the
+ * caller's to remove if it comes to nothing. A descriptor (closed on exec), or E_EXISTS and the like. */
+int io_create(const char *path, bool force, bool *ret_is_new);
 
 /* Writes all of it, through EINTR and short writes. */
 int io_write_all(int fd, const void *data, size_t len);

@@ -2,6 +2,7 @@
 #include "cmd/output.h"
 
 #include "base/err.h"
+#include "base/io.h"
 #include "cmd/cmd.h"
 #include "cmd/progress.h"
 
@@ -28,21 +29,16 @@ int cmd_output_open(const char *path, bool force, const char *recording, struct 
         return cmd_fail(CMD_FAILED, "cannot write '%s': it is a directory", path);
     if (recording && is_same_file(path, recording))
         return cmd_fail(CMD_FAILED, "'%s' is the recording itself; name another file", path);
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    bool is_new = fd >= 0;
-    if (fd < 0 && errno == EEXIST) {
-        if (!force)
-            return cmd_fail(CMD_FAILED, "'%s' exists already; add --force or name another file",
-                            path);
-        fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-    }
-    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    bool is_new;
+    int fd = io_create(path, force, &is_new);
+    if (fd == E_EXISTS)
+        return cmd_fail(CMD_FAILED, "'%s' exists already; add --force or name another file", path);
+    if (fd < 0)
+        return cmd_fail(CMD_FAILED, "cannot write '%s': %s", path, err_text(fd));
+    FILE *file = fdopen(fd, "w");
     if (!file) {
-        int status =
-            cmd_fail(CMD_FAILED, "cannot write '%s': %s", path, err_text(err_from_errno(errno)));
-        if (fd >= 0)
-            close(fd);
-        return status;
+        close(fd);
+        return cmd_fail(CMD_FAILED, "out of memory");
     }
     cmd_progress_make_way(fd);
     *ret = (struct cmd_output){path, file, is_new};

@@ -18,6 +18,10 @@
 #include <string.h>
 #include <sys/random.h>
 
+/* 31 years: what the clock's nanoseconds take with ease. */
+static const double MOST_SECONDS = 1e9;
+static const double LEAST_HZ = 1e-6; /* less than one look in eleven days */
+
 static int parse_rate(const char *text, double *ret)
 {
     if (!text || !*text) {
@@ -26,9 +30,9 @@ static int parse_rate(const char *text, double *ret)
     }
     char *end;
     double hz = strtod(text, &end);
-    if (end == text || *end || !isfinite(hz) || hz <= 0 || hz > RECORD_MAX_HZ)
-        return cmd_fail(CMD_USAGE, "--sample needs a rate in Hz between 0 and %.0f, not '%s'",
-                        RECORD_MAX_HZ, text);
+    if (end == text || *end || !isfinite(hz) || hz < LEAST_HZ || hz > RECORD_MAX_HZ)
+        return cmd_fail(CMD_USAGE, "--sample needs a rate in Hz between %g and %.0f, not '%s'",
+                        LEAST_HZ, RECORD_MAX_HZ, text);
     *ret = hz;
     return 0;
 }
@@ -142,11 +146,11 @@ static int choose_events(const struct cmd_recording *r, struct record_options *o
                         r->has_max_depth ? "--max-depth" : "--min-duration");
     if (r->has_max_depth && (r->max_depth == 0 || r->max_depth > MAX_DEPTH))
         return cmd_fail(CMD_USAGE, "--max-depth needs a number from 1 to %d", MAX_DEPTH);
-    if (r->min_duration > 1e9)
+    if (r->min_duration > MOST_SECONDS)
         return cmd_fail(CMD_USAGE, "--min-duration needs a number of seconds");
     if (r->has_last && !r->trace)
         return cmd_fail(CMD_USAGE, "--last is for the timeline: add --trace");
-    if (r->has_last && (r->last <= 0 || r->last > 1e9))
+    if (r->has_last && (r->last <= 0 || r->last > MOST_SECONDS))
         return cmd_fail(CMD_USAGE, "--last needs a number of seconds above 0");
     o->last_ns = (uint64_t)(r->last * 1e9);
     o->min_ns = (uint64_t)(r->min_duration * 1e9);
@@ -193,8 +197,9 @@ int cmd_recording_begin(struct cmd_recording *r, struct record_options *ret)
         status = choose_events(r, &o);
     if (status)
         return status;
-    if (r->has_seconds && r->seconds <= 0)
-        return cmd_fail(CMD_USAGE, "--for needs a number of seconds above 0");
+    if (r->has_seconds && (r->seconds <= 0 || r->seconds > MOST_SECONDS))
+        return cmd_fail(CMD_USAGE, "--for needs a number of seconds above 0, %.0f at most",
+                        MOST_SECONDS);
     o.seconds = r->seconds;
     status = r->has_path_fd ? keep_path_fd(r->path_fd) : 0;
     if (status)

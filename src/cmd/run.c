@@ -123,7 +123,6 @@ static void turn_recorded(struct run *r, struct turn *t)
     if (rc < 0) {
         t->status = cmd_recording_refused(&r->recording, rc);
     } else if (result.exec_error) {
-        unlink(r->recording.path);
         not_started(r, t, &result);
     } else {
         t->ended = true;

@@ -315,8 +315,12 @@ static int copy_good_chunks(const struct format_reader *r, int in, int out)
         const struct format_chunk *c = format_reader_chunk(r, i);
         census.is_directory = false;
         progress_add(1);
-        if (c->kind == FORMAT_CHUNK_END ||
-            format_reader_visit_chunk(r, i, &census_visitor, &census) < 0 || census.is_directory)
+        int visit = c->kind == FORMAT_CHUNK_END
+                        ? E_CORRUPT
+                        : format_reader_visit_chunk(r, i, &census_visitor, &census);
+        if (visit == E_NOMEM)
+            return visit;
+        if (visit < 0 || census.is_directory)
             continue; /* chunks get new numbers: a directory of the old ones would mislead */
         struct format_chunk_header h;
         _cleanup_free_ uint8_t *payload = malloc(c->stored_bytes ? c->stored_bytes : 1);
@@ -349,8 +353,11 @@ int format_repair(const char *path, const char *out, bool force, struct format_v
         from.st_ino == to.st_ino)
         rc = E_EXISTS;
     if (rc == 0) {
-        fd = open(out, O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL), 0666);
-        rc = fd < 0 ? err_from_errno(errno) : copy_good_chunks(r, in, fd);
+        bool is_new;
+        fd = io_create(out, force, &is_new);
+        rc = fd < 0 ? fd : copy_good_chunks(r, in, fd);
+        if (rc < 0 && fd >= 0 && is_new)
+            unlink(out); /* half a copy would pass for a whole one */
     }
     format_reader_free(r);
     if (rc == 0)

@@ -55,6 +55,8 @@ struct text {
 };
 
 struct format_writer {
+    char *path;
+    bool is_new;       /* it was not there before */
     struct sink *sink; /* NULL once finished */
     int error;         /* sticky */
     struct buf pending[PENDING_COUNT];
@@ -73,12 +75,8 @@ struct format_writer {
     uint32_t sequence; /* of the next chunk */
 };
 
-static int create_file(const char *path, const struct format_writer_options *options, int *ret_fd)
+static int write_header(int fd, const struct format_writer_options *options)
 {
-    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (options->force ? O_TRUNC : O_EXCL);
-    int fd = open(path, flags, 0666);
-    if (fd < 0)
-        return err_from_errno(errno);
     struct format_file_header h = {
         .magic = FORMAT_MAGIC,
         .version_major = FORMAT_VERSION_MAJOR,
@@ -89,13 +87,7 @@ static int create_file(const char *path, const struct format_writer_options *opt
     };
     memcpy(h.run_id, options->run_id, sizeof h.run_id);
     h.checksum = checksum_file_header(&h);
-    int r = io_write_all(fd, &h, sizeof h);
-    if (r < 0) {
-        close(fd);
-        return r;
-    }
-    *ret_fd = fd;
-    return 0;
+    return io_write_all(fd, &h, sizeof h);
 }
 
 int format_writer_open(const char *path, const struct format_writer_options *options,
@@ -106,18 +98,17 @@ int format_writer_open(const char *path, const struct format_writer_options *opt
         return E_NOMEM;
     for (int i = 0; i < PENDING_COUNT; i++)
         buf_init(&w->pending[i], FORMAT_MAX_CHUNK_BYTES);
-    int fd = -1;
-    int r = vec_push(&w->strings) && vec_push(&w->stacks) ? 0 : E_NOMEM;
     w->code_count = 1;
+    w->path = strdup(path);
+    bool ready = vec_push(&w->strings) && vec_push(&w->stacks) && w->path;
+    int fd = ready ? io_create(path, options->force, &w->is_new) : E_NOMEM;
+    int r = fd < 0 ? fd : write_header(fd, options);
     if (r == 0)
-        r = create_file(path, options, &fd);
-    if (r == 0) {
         r = sink_start(fd, &w->sink);
-        if (r < 0)
-            close(fd);
-    }
     if (r < 0) {
-        format_writer_free(w);
+        if (fd >= 0)
+            close(fd);
+        format_writer_abandon(w);
         return r;
     }
     *ret = w;
@@ -392,5 +383,13 @@ void format_writer_free(struct format_writer *w)
     vec_release(&w->stacks);
     idxmap_release(&w->string_map);
     idxmap_release(&w->stack_map);
+    free(w->path);
     free(w);
+}
+
+void format_writer_abandon(struct format_writer *w)
+{
+    if (w && w->is_new)
+        unlink(w->path);
+    format_writer_free(w);
 }

@@ -78,4 +78,8 @@ uint64_t format_writer_cpu_ns(const struct format_writer *w);
 /* Frees without finishing what was not finished (the file stays as it is on disk). NULL is fine. */
 void format_writer_free(struct format_writer *w);
 
+/* The same for a recording that came to nothing: a file that was made for it is removed. One that was there before (`force`; it may be
+ * a device) stays. */
+void format_writer_abandon(struct format_writer *w);
+
 #endif

@@ -7,17 +7,31 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const int forwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
-                                SIGUSR2, SIGALRM, SIGCONT, SIGWINCH};
+enum { SIGNALS = 64 }; /* a bit of a word for each */
+
+/* All that somebody may send to a program on purpose. Not faults, which are our own; not what tells us of children, pipes and limits;
+ * and not SIGTSTP: a shell waits for us to stop. */
+static bool is_forwarded(int sig)
+{
+    static const int ours[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGSYS,  SIGABRT,
+                               SIGKILL, SIGSTOP, SIGCHLD, SIGPIPE, SIGXFSZ, SIGXCPU, SIGTSTP};
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+        if (sig == ours[i])
+            return false;
+    return sig <= SIGSYS ||
+           (sig >= SIGRTMIN && sig < SIGNALS); /* between them are the C library's */
+}
 
 /* Who sends a signal to us may send it to the group in the next moment (timeout(1) does): so long it is waited for. */
 #define GROUP_NS (2 * NS_PER_MS)
@@ -34,10 +48,27 @@ static struct {
     uint64_t early; /* it has told of these before they came to us */
 } seen;
 
+/* The terminal stops who uses it in the background: let it, as if there were no handler. */
+static void stop_as_usual(int sig)
+{
+    struct sigaction usual = {.sa_handler = SIG_DFL}, ours;
+    sigset_t this;
+    sigemptyset(&this);
+    sigaddset(&this, sig);
+    sigaction(sig, &usual, &ours);
+    raise(sig);
+    pthread_sigmask(SIG_UNBLOCK, &this, NULL); /* here it stops */
+    pthread_sigmask(SIG_BLOCK, &this, NULL);
+    sigaction(sig, &ours, NULL);
+}
+
 static void on_forwarded(int sig, siginfo_t *info, void *context)
 {
     (void)context;
-    atomic_fetch_or(info->si_code == SI_KERNEL ? &seen.terminal : &seen.pending, 1ull << sig);
+    if (info->si_code == SI_KERNEL && (sig == SIGTTIN || sig == SIGTTOU))
+        stop_as_usual(sig);
+    else
+        atomic_fetch_or(info->si_code == SI_KERNEL ? &seen.terminal : &seen.pending, 1ull << sig);
 }
 
 static void on_child(int sig)
@@ -54,8 +85,11 @@ static void on_stop(int sig)
 
 static int install(int sig, const struct sigaction *action)
 {
-    if (sigaction(sig, action, &seen.old[sig]) < 0)
+    struct sigaction old;
+    if (sigaction(sig, action, &old) < 0)
         return err_from_errno(errno);
+    if (!seen.changed[sig])
+        seen.old[sig] = old;
     seen.changed[sig] = true;
     return 0;
 }
@@ -82,15 +116,25 @@ int launch_watch_signals(bool forward)
         seen.has_witness = seen.witness >= 0; /* else a signal to the group may arrive twice */
     }
     struct sigaction pass = {.sa_sigaction = on_forwarded, .sa_flags = SA_SIGINFO};
-    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(forwarded); i++) {
+    for (int sig = 1; rc == 0 && sig < SIGNALS; sig++) {
         struct sigaction old;
         /* what we were started to ignore (nohup), the child ignores too: leave it so */
-        if (sigaction(forwarded[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN)
+        if (!is_forwarded(sig) || (sigaction(sig, NULL, &old) == 0 && old.sa_handler == SIG_IGN))
             continue;
-        rc = install(forwarded[i], &pass);
+        rc = install(sig, &pass);
     }
     struct sigaction child = {.sa_handler = on_child, .sa_flags = SA_NOCLDSTOP};
     return rc < 0 ? rc : install(SIGCHLD, &child);
+}
+
+void launch_unwatch_signals(void)
+{
+    for (int sig = 1; sig < NSIG; sig++) {
+        if (!seen.changed[sig] || sig == SIGXFSZ) /* there are more files to come */
+            continue;
+        sigaction(sig, &seen.old[sig], NULL);
+        seen.changed[sig] = false;
+    }
 }
 
 /* Code can ask whether it is being recorded: the variable names the recorder's process, so that it
@@ -120,35 +164,57 @@ static void become(char *const *argv, const struct session *session, const struc
     _exit(127);
 }
 
-int launch_start(char *const *argv, const struct session *session, struct meter *meter,
-                 pid_t *ret_pid, int *ret_exec_error)
+/* 0: it may be executed as far as one can see. Else errno. */
+static int look_at(const char *path)
 {
-    int fds[2];
+    return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? errno : 0;
+}
+
+int launch_find(const char *name)
+{
+    if (strchr(name, '/'))
+        return look_at(name);
+    const char *folders = getenv("PATH");
+    int found = *name ? 0 : ENOENT, denied = 0;
+    for (const char *at = folders; *name && at;) {
+        char path[PATH_MAX];
+        size_t len = strcspn(at, ":");
+        if (snprintf(path, sizeof path, "%.*s%s%s", (int)len, at, len ? "/" : "", name) < PATH_MAX)
+            found = look_at(path);
+        if (!found)
+            return 0;
+        denied = found == EACCES ? EACCES : denied;
+        at = at[len] ? at + len + 1 : NULL;
+    }
+    return denied ? denied : found;
+}
+
+int launch_start(char *const *argv, const struct session *session, struct meter *meter,
+                 pid_t *ret_pid)
+{
+    int fds[2], error = 0;
     if (pipe2(fds, O_CLOEXEC) < 0)
-        return err_from_errno(errno);
+        return errno;
     pid_t recorder = getpid(), pid = fork();
     if (pid == 0)
         become(argv, session, meter, recorder, fds[1]);
-    int error = pid < 0 ? errno : 0;
+    if (pid < 0)
+        error = errno;
     close(fds[1]);
-    int exec_error = 0;
     if (pid > 0) { /* the pipe closes at a successful exec */
         ssize_t n;
-        while ((n = read(fds[0], &exec_error, sizeof exec_error)) < 0 && errno == EINTR)
+        while ((n = read(fds[0], &error, sizeof error)) < 0 && errno == EINTR)
             ;
-        if (n != sizeof exec_error)
-            exec_error = 0;
+        if (n != sizeof error)
+            error = 0;
         else
             waitpid(pid, NULL, 0);
     }
     close(fds[0]);
     if (meter)
-        meter_started(meter, pid > 0 && !exec_error ? pid : 0);
-    if (pid < 0)
-        return err_from_errno(error);
+        meter_started(meter, error ? 0 : pid);
     *ret_pid = pid;
-    *ret_exec_error = exec_error;
-    return 0;
+    return error;
 }
 
 /* A little sleep that lets signals in, whatever the caller keeps out. */
@@ -188,7 +254,7 @@ void launch_forward_signals(pid_t child)
     seen.early = group & ~(pending | terminal);
     if (getpgid(child) != getpgrp())
         group = 0; /* it has left the group */
-    for (int sig = 1; sig < 64; sig++)
+    for (int sig = 1; sig < SIGNALS; sig++)
         if ((pending & ~group) >> sig & 1)
             kill(child, sig);
 }

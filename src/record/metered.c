@@ -56,14 +56,13 @@ int record_metered(char *const *argv, struct meter *meter, struct record_result 
     if (rc < 0)
         return rc;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    rc = launch_start(argv, NULL, meter, &root, &result.exec_error);
-    if (rc < 0)
-        return rc;
+    result.exec_error = launch_start(argv, NULL, meter, &root);
     if (result.exec_error)
-        result.exit_status = result.exec_error == ENOENT ? 127 : 126;
+        result.exit_status = launch_exit_status(result.exec_error);
     else
         result.exit_status = wait_for(meter, root);
     meter_ended(meter, result.exit_status);
+    launch_unwatch_signals();
     *ret = result;
     return 0;
 }

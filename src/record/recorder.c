@@ -43,8 +43,9 @@ struct recorder {
     struct record_stats stats;
     struct record_result result;
     pid_t root;
-    bool child; /* root is our child: we reap it */
-    bool done;  /* the program has ended */
+    bool child;    /* root is our child: we reap it */
+    bool done;     /* the program has ended */
+    bool finished; /* the file is whole, or as whole as it gets */
     uint64_t start_ns, first_tick_ns, last_tick_ns, watched_ns, flush_ns, stats_ns;
     uint64_t cpu_start_ns;
     uint64_t sources_cpu_ns; /* of the thread that reads sources */
@@ -332,6 +333,7 @@ static void finish(struct recorder *r)
     if (rc < 0 && !r->result.write_error)
         r->result.write_error = rc;
     r->result.stats = r->stats;
+    r->finished = true;
 }
 
 static void release(struct recorder *r)
@@ -340,43 +342,55 @@ static void release(struct recorder *r)
     session_release(&r->session);
     procs_free(r->procs);
     sources_free(r->shared.sources);
-    format_writer_free(r->writer);
+    if (r->finished)
+        format_writer_free(r->writer);
+    else
+        format_writer_abandon(r->writer);
     target_shared_release(&r->shared);
     threadids_release(&r->threads);
+    launch_unwatch_signals();
+}
+
+/* The command runs from here to its end. */
+static void follow_child(struct recorder *r)
+{
+    get_ready(r);
+    procs_add_root(r->procs, r->root, clock_mono_ns());
+    record_loop(r);
+    if (r->result.write_error == 0 && !r->done)
+        flush(r, clock_mono_ns());
+    wait_for_child(r);
+    if (r->options->meter)
+        meter_ended(r->options->meter, r->result.exit_status);
+    finish(r);
 }
 
 int record_run(const struct record_options *options, struct record_result *ret)
 {
     struct recorder r = {.child = true, .options = options, .session = {.fd = -1}};
-    int rc = begin(&r, options, "run");
-    if (rc == 0)
-        rc = launch_watch_signals(true);
-    if (rc == 0) {
-        prctl(PR_SET_CHILD_SUBREAPER, 1);
-        rc = launch_start(options->argv, r.drain ? &r.session : NULL, options->meter, &r.root,
-                          &r.result.exec_error);
-    }
-    if (rc < 0) {
-        release(&r);
-        return rc;
-    }
-    get_ready(&r);
+    int rc = 0;
+    r.result.exec_error = launch_find(options->argv[0]);
     if (r.result.exec_error) {
-        r.result.exit_status = r.result.exec_error == ENOENT ? 127 : 126;
-        r.done = true;
-    } else {
-        procs_add_root(r.procs, r.root, clock_mono_ns());
-        record_loop(&r);
-        if (r.result.write_error == 0 && !r.done)
-            flush(&r, clock_mono_ns());
-        wait_for_child(&r);
         if (options->meter)
-            meter_ended(options->meter, r.result.exit_status);
+            meter_started(options->meter, 0);
+    } else {
+        rc = begin(&r, options, "run");
     }
-    finish(&r);
+    if (rc == 0 && !r.result.exec_error) {
+        rc = launch_watch_signals(true);
+        if (rc == 0) {
+            prctl(PR_SET_CHILD_SUBREAPER, 1);
+            r.result.exec_error =
+                launch_start(options->argv, r.drain ? &r.session : NULL, options->meter, &r.root);
+        }
+        if (rc == 0 && !r.result.exec_error)
+            follow_child(&r);
+    }
+    if (r.result.exec_error)
+        r.result.exit_status = launch_exit_status(r.result.exec_error);
     *ret = r.result;
     release(&r);
-    return 0;
+    return rc;
 }
 
 /* "PID:FD:KEY" and the library. */
@@ -432,11 +446,12 @@ int record_attach(const struct record_options *options, struct record_result *re
     }
     get_ready(&r);
     rc = procs_add_open(r.procs, remote, clock_mono_ns());
-    if (rc == 0 && options->started)
-        options->started();
-    if (rc == 0)
+    if (rc == 0) {
+        if (options->started)
+            options->started();
         record_loop(&r);
-    finish(&r);
+        finish(&r);
+    }
     *ret = r.result;
     release(&r);
     return rc;

@@ -53,6 +53,41 @@ def test_not_python(command, target):
         assert one.alive()
 
 
+@pytest.fixture
+def removed_interpreter(python, target, tmp_path):
+    """A process whose interpreter, and its library if it has one, was taken from the disk since: what an upgrade does to a server."""
+    facts = "import sys, sysconfig as s; print(sys.base_prefix, s.get_config_var('LDLIBRARY'), s.get_config_var('LIBDIR'), sep='\\n')"
+    prefix, library, folder = subprocess.check_output([python.path, "-c", facts], encoding="utf-8").split("\n")[:3]
+    copy = tmp_path / ("python%d.%d" % python.version[:2])
+    shutil.copy(os.path.realpath(python.path), str(copy))
+    libraries = [tmp_path / name for name in os.listdir(folder) if name.startswith("libpython3.") and ".so" in name] if library.endswith(".so") else []
+    for path in libraries:
+        shutil.copy(os.path.join(folder, path.name), str(path))
+    one = target([str(copy), "-c", SLEEPER], env=dict(os.environ, PYTHONHOME=prefix, LD_LIBRARY_PATH=str(tmp_path)))
+    for path in [copy, *libraries]:
+        path.unlink()
+    one.has_library = bool(libraries)
+    return one
+
+
+def test_interpreter_that_was_removed(removed_interpreter, is_root, tmp_path):
+    if removed_interpreter.has_library and not is_root:
+        pytest.skip("a library that has no name any more can be read by root alone")
+    assert "<module>" in pyrometer("dump", removed_interpreter.pid, check=0).stdout
+    pyrometer("attach", "--for", "0.3", "-o", tmp_path / "x.pyro", removed_interpreter.pid, check=0)
+    assert any("<module>" in stack[-1] for stack, _ in Recording(tmp_path / "x.pyro").stacks())
+
+
+def test_interpreter_that_was_removed_and_may_not_be_read(removed_interpreter, is_root, virgin):
+    if not removed_interpreter.has_library:
+        pytest.skip("the executable can be read by all who may read the process")
+    without = ["setpriv", "--bounding-set=-sys_admin,-checkpoint_restore", "--inh-caps=-sys_admin,-checkpoint_restore"] if is_root else []
+    done = subprocess.run([*without, PYROMETER, "attach", str(removed_interpreter.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          encoding="utf-8", timeout=harness.HANG)
+    assert "was replaced or removed" in one_line_error(done, 1)
+    assert not list(virgin.iterdir())
+
+
 @pytest.mark.parametrize("command", ["attach", "dump"])
 def test_zombie(command, default_python):
     process = subprocess.Popen([default_python.path, "-c", "pass"])
@@ -338,6 +373,15 @@ def test_disk_full_from_the_start(default_python, tmp_path):
     assert done.stdout == ("ran\n" if done.returncode == 0 else "")
 
 
+def test_disk_full_leaves_no_stub(default_python, small_disk):
+    """What could not even begin would stand in the way the next time, and among the runs it would be the newest."""
+    with open(str(small_disk / "rest"), "wb") as f, pytest.raises(OSError):
+        while True:
+            os.write(f.fileno(), bytes(4096))
+    one_line_error(pyrometer("run", "-o", small_disk / "x.pyro", "--", default_python.path, "-c", "print('ran')"), 1)
+    assert os.listdir(str(small_disk)) == ["rest"]
+
+
 def test_disk_full_while_attached(default_python, target, small_disk):
     """The same; the exit status is ours here, and says that something is missing."""
     path = small_disk / "x.pyro"
@@ -549,6 +593,7 @@ def test_dump_of_corrupt_memory(python, target, pattern):
 
 @pytest.mark.parametrize("args", [
     ["run"], ["run", "--"], ["run", "--nonsense", "true"], ["run", "--for", "x", "true"], ["run", "--for", "-1", "true"],
+    ["run", "--for", "1e11", "true"], ["run", "--for", "inf", "true"], ["run", "--for", "nan", "true"], ["run", "--sample=1e-12", "true"],
     ["run", "--sample=0", "true"], ["run", "--sample=abc", "true"], ["run", "--sample=-5", "true"],
     ["run", "--sample=1e99", "true"], ["run", "-o"], ["run", "--quiet=3", "true"], ["attach"], ["attach", "1", "2"],
     ["dump"], ["dump", "1", "2"], ["report", "--by", "colour"], ["report", "--metric", "heat"], ["report", "--limit", "x"],

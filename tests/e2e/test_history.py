@@ -549,6 +549,17 @@ def test_repeat_and_warmup():
     assert [r["repeat"] for r in everything] == list(range(5))
 
 
+def test_repeat_leaves_the_signals_alone():
+    """Each turn finds them as the first did."""
+    meter("sh", "-c", "grep -E 'Sig(Ign|Blk|Cgt)' /proc/self/status > turn-$$", options=["--repeat", "3"], check=0)
+    found = []
+    for name in os.listdir():
+        if name.startswith("turn-"):
+            with open(name) as f:
+                found.append(f.read())
+    assert len(found) == 3 and len(set(found)) == 1 and "SigIgn" in found[0], found
+
+
 def test_repeat_ends_with_a_failure():
     meter("sh", "-c", "echo x >> count; [ $(wc -l < count) -lt 3 ]", options=["--repeat", "9"], check=1)
     with open("count") as f:

@@ -289,7 +289,9 @@ sys.exit(40 + len(got))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT,
-                                    signal.SIGALRM, signal.SIGCONT, signal.SIGWINCH], ids=lambda number: number.name)
+                                    signal.SIGALRM, signal.SIGCONT, signal.SIGWINCH, signal.SIGTTIN, signal.SIGTTOU, signal.SIGIO,
+                                    signal.SIGPROF, signal.SIGVTALRM, signal.SIGURG, signal.SIGRTMIN, signal.SIGRTMIN + 5],
+                         ids=lambda number: getattr(number, "name", str(int(number))))
 def test_signal_is_forwarded_once(default_python, tmp_path, number):
     process = subprocess.Popen(
         [PYROMETER, "run", "--quiet", "-o", str(tmp_path / "x.pyro"), "--", default_python.path, "-c",
@@ -591,13 +593,65 @@ def test_too_short_to_sample(default_python, tmp_path):
 def test_command_not_found(tmp_path):
     done = pyrometer("run", "-o", tmp_path / "x.pyro", "--", "no-such-program-here")
     line = harness.one_line_error(done, 127)
-    assert "no-such-program-here" in line
+    assert "no-such-program-here" in line and os.listdir(tmp_path) == []
 
 
 def test_command_not_executable(tmp_path):
     (tmp_path / "plain").write_text("just text")
-    done = pyrometer("run", "-o", tmp_path / "x.pyro", "--", "./plain")
-    harness.one_line_error(done, 126)
+    for name in (tmp_path / "plain", tmp_path, tmp_path / "plain" / "x"):
+        done = pyrometer("run", "-o", tmp_path / "x.pyro", "--", name)
+        harness.one_line_error(done, 126)
+    assert os.listdir(tmp_path) == ["plain"]
+
+
+@pytest.fixture
+def seems_to_start(tmp_path):
+    """What only an exec finds out about."""
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    return script
+
+
+def test_a_command_that_does_not_start_leaves_no_file(seems_to_start, tmp_path):
+    harness.one_line_error(pyrometer("run", "-o", tmp_path / "x.pyro", "--", seems_to_start), 127)
+    assert os.listdir(tmp_path) == ["script"]
+
+
+def test_a_command_that_does_not_start_removes_nothing(seems_to_start, tmp_path):
+    """A typo in the command must not cost the recording that it was to replace, nor a device that was there."""
+    old, device = tmp_path / "old.pyro", tmp_path / "device"
+    old.write_bytes(b"precious")
+    device.symlink_to("/dev/null")
+    for command, status in (("no-such-program-here", 127), ("./no-such-program-here", 127), (tmp_path, 126), (seems_to_start, 127)):
+        if command != tmp_path and command != seems_to_start:
+            harness.one_line_error(pyrometer("run", "--force", "-o", old, "--", command), status)
+            assert old.read_bytes() == b"precious"
+        harness.one_line_error(pyrometer("run", "--force", "-o", device, "--", command), status)
+        assert device.is_symlink() and os.path.exists("/dev/null")
+
+
+def test_the_path_is_searched_as_execvp_does(tmp_path):
+    """Empty parts are the working folder; what may not be executed is passed over, but told if nothing else is found."""
+    denied, good = tmp_path / "denied", tmp_path / "good"
+    for folder, mode in ((denied, 0o644), (good, 0o755)):
+        folder.mkdir()
+        (folder / "tool-of-ours").write_text("#!/bin/sh\nexit 5\n")
+        (folder / "tool-of-ours").chmod(mode)
+
+    def run(path, status):
+        env = {k: v for k, v in os.environ.items() if k != "PATH"}
+        env.update({"PATH": path} if path is not None else {})
+        done = subprocess.run([PYROMETER, "run", "--quiet", "--force", "-o", str(tmp_path / "x.pyro"), "--", "tool-of-ours"], env=env,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=str(good), timeout=harness.HANG)
+        assert done.returncode == status, done
+
+    run("%s:%s" % (denied, good), 5)
+    run("%s:" % denied, 5)
+    run("", 5)
+    run(str(denied), 126)
+    run(str(tmp_path), 127)
+    run(None, 127)
 
 
 def test_info(default_python, tmp_path):
