@@ -153,7 +153,8 @@ static void flush(struct recorder *r, uint64_t now)
     sources_collect(r->shared.sources);
     update_stats(r, now);
     /* a file that is to stay small must not grow by these */
-    if (!r->options->last_ns || now - r->stats_ns >= RARE_STATS_NS) {
+    if (now - r->stats_ns >=
+        (r->options->last_ns ? RARE_STATS_NS : facts_stats_age(now - r->start_ns))) {
         format_writer_stats(r->writer, &r->stats);
         r->stats_ns = now;
     }

@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "format/ringmem.h"
 #include "profile/profile.h"
+#include "record/facts.h"
 #include "record/heaps.h"
 #include "record/procs.h"
 
@@ -874,9 +875,29 @@ static void test_the_file_stays_small(void **unused)
     assert_in_range(written_by(1, 100, 60, 1000) / 100, 110, 140);
 }
 
+/* Beside the checkpoints stand the counters of the recording, which are looked at twice a second. */
+static void test_counters_stay_small(void **unused)
+{
+    (void)unused;
+    const uint64_t year = 365ull * 86400 * NS_PER_SEC,
+                   chunk = 600; /* bytes, and more than they take */
+    uint64_t written = 0, last = 0, within_a_minute = 0;
+    for (uint64_t now = NS_PER_SEC / 2;
+         now<year; now += now> 3600 * NS_PER_SEC ? now / 1000 : NS_PER_SEC / 2) {
+        if (last && now - last < facts_stats_age(now))
+            continue;
+        written += chunk;
+        within_a_minute += now <= 50 * NS_PER_SEC;
+        last = now;
+    }
+    assert_in_range(written, chunk, 1 << 20);
+    assert_int_equal(within_a_minute, 100); /* and a short run loses as little as it did */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counters_stay_small),
         cmocka_unit_test(test_stacks),
         cmocka_unit_test(test_order_of_stamps),
         cmocka_unit_test(test_unmet_ring),
