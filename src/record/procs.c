@@ -15,6 +15,8 @@
 enum {
     MAX_COMMAND_BYTES = 64 << 10,
     MAX_NEW_PIDS = 4096, /* beyond that a whole scan is cheaper */
+    SCAN_STEP =
+        8, /* processes at a time: a system may have thousands, and looks are not to wait for them */
 };
 #define FIRST_PROBE_NS  (2 * NS_PER_MS)  /* lets fork + exec get to the exec */
 #define RETRY_NS        (2 * NS_PER_MS)  /* an interpreter that is starting */
@@ -50,7 +52,8 @@ struct procs {
     int loadavg_fd;
     uint64_t last_pid;  /* youngest number seen */
     uint64_t births_ns; /* when it was looked at */
-    uint64_t scan_ns;
+    uint64_t scan_ns;   /* when the last one was through */
+    DIR *scan;          /* one that is under way, or NULL */
     uint32_t next_id;
     VEC(struct known) known; /* every process there was, in the order of their numbers */
     VEC(struct proc *) list; /* those alive, as far as we know */
@@ -134,17 +137,32 @@ static void consider(struct procs *p, uint64_t pid, uint64_t now_ns)
         add(p, (pid_t)pid, parent, now_ns, NULL);
 }
 
-/* Every process of the system, oldest number first, so that parents come before children. */
+/* Goes on through the processes of the system, oldest number first, so that parents come before children, and looks at `most` of
+ * them. */
+static void scan(struct procs *p, uint64_t now_ns, size_t most)
+{
+    if (!p->scan)
+        p->scan = opendir("/proc");
+    struct dirent *e = NULL;
+    while (p->scan && most && (e = readdir(p->scan))) {
+        if (!isdigit((unsigned char)e->d_name[0]))
+            continue;
+        consider(p, strtoull(e->d_name, NULL, 10), now_ns);
+        most--;
+    }
+    if (e) /* there may be more */
+        return;
+    if (p->scan)
+        closedir(p->scan);
+    p->scan = NULL;
+    p->scan_ns = now_ns;
+}
+
 static void scan_all(struct procs *p, uint64_t now_ns)
 {
-    DIR *d = opendir("/proc");
-    if (!d)
-        return;
-    for (struct dirent *e; (e = readdir(d));)
-        if (isdigit((unsigned char)e->d_name[0]))
-            consider(p, strtoull(e->d_name, NULL, 10), now_ns);
-    closedir(d);
-    p->scan_ns = now_ns;
+    if (p->scan)
+        rewinddir(p->scan);
+    scan(p, now_ns, SIZE_MAX);
 }
 
 static void notice_births(struct procs *p, uint64_t now_ns)
@@ -155,11 +173,12 @@ static void notice_births(struct procs *p, uint64_t now_ns)
     uint64_t youngest = procfs_youngest(p->loadavg_fd);
     uint64_t before = p->last_pid;
     p->last_pid = youngest;
-    if (!youngest || !before || youngest < before || youngest - before > MAX_NEW_PIDS ||
-        now_ns - p->scan_ns > SCAN_NS) {
+    if (!youngest || !before || youngest < before || youngest - before > MAX_NEW_PIDS) {
         scan_all(p, now_ns);
         return;
     }
+    if (now_ns - p->scan_ns > SCAN_NS)
+        scan(p, now_ns, SCAN_STEP);
     for (uint64_t pid = before + 1; pid <= youngest; pid++)
         consider(p, pid, now_ns);
 }
@@ -458,5 +477,7 @@ void procs_free(struct procs *p)
     remote_finder_free(p->finder);
     if (p->loadavg_fd >= 0)
         close(p->loadavg_fd);
+    if (p->scan)
+        closedir(p->scan);
     free(p);
 }
