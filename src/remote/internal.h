@@ -8,6 +8,7 @@
 #include "remote/mem.h"
 #include "remote/pylayout.h"
 #include "remote/remote.h"
+#include "remote/tasks.h"
 
 /* --- code objects (codes.c) --- */
 
@@ -115,6 +116,7 @@ struct remote {
     uint32_t next_serial;
     size_t scan_hint;
     VEC(struct list_head) heads;
+    struct tasks tasks;
 
     VEC(struct remote_code *) codes;
     VEC(struct code_entry) entries; /* by address: the object now believed to live there */

@@ -254,6 +254,7 @@ int remote_open(struct remote_finder *finder, pid_t pid, struct remote **ret)
         return E_NOMEM;
     r->mem.pid = pid;
     r->rng = clock_mono_ns() | 1;
+    tasks_init(&r->tasks, pid);
     int rc = find_interpreter(r, finder, pid);
     if (rc == 0)
         rc = remote_refresh_threads(r);
@@ -273,6 +274,7 @@ void remote_close(struct remote *r)
         thread_free(r->threads.data[i]);
     vec_release(&r->threads);
     vec_release(&r->heads);
+    tasks_release(&r->tasks);
     codes_release(r);
     free(r);
 }

@@ -5,23 +5,12 @@
 #include "base/err.h"
 #include "remote/internal.h"
 
-#include <stdio.h>
-
 /* Offset of `tid` in glibc's struct pthread on x86-64; what is found there is checked against /proc. */
 enum { GLIBC_PTHREAD_TID = 720 };
 
-static bool task_exists(pid_t pid, uint64_t tid)
-{
-    char path[64];
-    if (tid == 0 || tid > INT32_MAX)
-        return false;
-    snprintf(path, sizeof path, "/proc/%d/task/%d", (int)pid, (int)tid);
-    return access(path, F_OK) == 0;
-}
-
 /* The kernel's id of a thread: in the thread state from 3.11 on; below, by way of the C library's own
  * thread structure, which is what the ident points to. */
-static uint32_t native_id(const struct remote *r, const uint8_t *tstate, uint64_t ident)
+static uint32_t native_id(struct remote *r, const uint8_t *tstate, uint64_t ident)
 {
     uint64_t tid = 0;
     if (r->layout.tstate.native_thread_id != PYL_NONE) {
@@ -31,7 +20,7 @@ static uint32_t native_id(const struct remote *r, const uint8_t *tstate, uint64_
         if (mem_plausible(ident) && mem_read(&r->mem, ident + GLIBC_PTHREAD_TID, &v, sizeof v) == 0)
             tid = v;
     }
-    return task_exists(r->mem.pid, tid) ? (uint32_t)tid : 0;
+    return tasks_find(&r->tasks, r->mem.pid, tid);
 }
 
 static uint64_t gil_of(const struct remote *r, uint64_t interp)
@@ -176,6 +165,7 @@ int remote_refresh_threads(struct remote *r)
     uint64_t interp;
     r->heads.len = 0;
     r->scan_hint = 0;
+    r->tasks.fresh = false;
     int rc = mem_read_ptr(&r->mem, r->runtime + r->layout.runtime.interpreters_head, &interp);
     if (rc < 0)
         return rc;

@@ -187,3 +187,31 @@ def test_traced_program(default_python, target, tmp_path):
             assert [line for line in f if line.startswith("TracerPid")] == before
     assert process.returncode == 0
     assert not seen & set("Tt"), seen
+
+
+def test_numbers_of_a_container(python, is_root, tmp_path):
+    """In a pid namespace of its own a process counts its threads otherwise than we do. Who sleeps there sleeps all the same."""
+    if not is_root:
+        pytest.skip("a namespace needs root")
+    text = (
+        "import threading, time\n"
+        "def nap():\n    time.sleep(300)\n"
+        "threading.Thread(target=nap, daemon=True).start()\n"
+        "print('ready', flush=True)\n"
+        "def busy():\n    while True: pass\n"
+        "busy()\n"
+    )
+    process = subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", python.path, "-c", text], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == b"ready\n"
+        with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as f:
+            pid = int(f.read().split()[0])
+        pyrometer("attach", "--for", "1", "--quiet", "-o", tmp_path / "x.pyro", str(pid), check=0)
+        rows = {row["name"]: row for row in Recording(tmp_path / "x.pyro").rows("--metric", "wall")}
+        cpu = {row["name"]: row["self"] for row in Recording(tmp_path / "x.pyro").rows("--metric", "cpu")}
+        assert {"nap", "busy"} <= set(rows)
+        assert cpu.get("busy", 0) > 0 and cpu.get("nap", 0) < rows["nap"]["self"] / 10, (cpu, rows)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
