@@ -20,7 +20,7 @@ commands="gcc meson ninja pkg-config python3"
 case $group in
 build) ;;
 test)
-    packages="$packages clang libcmocka-dev python3-dev python3-venv python3-pip ca-certificates util-linux graphviz valgrind golang-go perl libdevel-nytprof-perl chromium chromium-driver git zsh fish tmux g++ libjemalloc2 libtcmalloc-minimal4"
+    packages="$packages clang libcmocka-dev python3-dev python3-venv python3-pip ca-certificates util-linux graphviz valgrind golang-go perl libdevel-nytprof-perl chromium chromium-driver git zsh fish tmux groff-base g++ libjemalloc2 libtcmalloc-minimal4"
     commands="$commands clang taskset setpriv"
     ;;
 lint)

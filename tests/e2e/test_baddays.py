@@ -578,6 +578,9 @@ def test_corrupt_memory(python, tmp_path, pattern):
     row = recording.row("healthy", "--metric", "cpu")
     assert row and row["total_percent"] > 50, recording.rows()
     assert "whole" in recording.verify().stdout
+    if pattern in ("unmapped", "wild", "cycle"):  # what leads nowhere is met, and told
+        told = sum(count for stack, count in recording.stacks() if {"<unreadable>", "<moving>"} & set(stack))
+        assert told > 10, recording.stacks()
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
