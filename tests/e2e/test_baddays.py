@@ -265,12 +265,12 @@ def test_profiler_killed_while_running(python, tmp_path, scale):
         wait_until(lambda: not any(is_profiler(pid) for pid in processes_with(token)), "the child left or became the program")
         children = processes_with(token)
         try:
-            for pid in children:
-                assert process_state(pid) in ("R", "S", "D"), process_state(pid)
+            states = [process_state(pid) for pid in children]  # "": a shell that starts the interpreter has helpers, which end by themselves
+            assert set(states) <= {"R", "S", "D", ""} and (any(states) or not children), states
             lived += bool(children)
         finally:
             for pid in children:
-                with contextlib.suppress(ProcessLookupError):  # a shell that starts the interpreter has helpers, which end by themselves
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         kept += bool(readable_to_the_last_chunk(path))
     assert kept > 0 and lived > 0
