@@ -30,6 +30,69 @@ static bool is_ours(int number)
     return now.malloc && now.malloc == d->ours.malloc && now.ctx == d->ours.ctx;
 }
 
+/* --- are ours called? ---
+ *
+ * Somebody may have put his own above ours, and pass on to it: tracemalloc, begun after us. To put ours above his again would
+ * close a ring of calls without end. Or he has set ours aside: what was there before us puts back, when it ends, what it had found.
+ * From outside both look the same. So whoever is on top is asked for a block, and one who stands below ours for that time says
+ * whether the question has come by. His context is that of the allocator that he stands for: threads without the GIL may come
+ * in between. */
+
+static struct memory_thread *asker;
+static bool has_come_by;
+static void *(*asked_for[PY_DOMAINS])(void *ctx, size_t size); /* by whom he passes on */
+
+#define STAND_IN(name, number)                                                                     \
+    static void *name(void *ctx, size_t size)                                                      \
+    {                                                                                              \
+        has_come_by |= asker == &memory_me;                                                        \
+        return asked_for[number](ctx, size);                                                       \
+    }
+STAND_IN(stand_in_raw, PY_DOMAIN_RAW)
+STAND_IN(stand_in_mem, PY_DOMAIN_MEM)
+STAND_IN(stand_in_object, PY_DOMAIN_OBJECT)
+
+/* With the GIL, and not from inside of an allocator. */
+static bool is_called(int number)
+{
+    static void *(*const stand_in[PY_DOMAINS])(void *, size_t) = {stand_in_raw, stand_in_mem,
+                                                                  stand_in_object};
+    enum { QUESTION = 4096 }; /* bytes: more than pools keep, and too few to be missed */
+    struct domain *d = &domains[number];
+    struct py_allocator top;
+    if (!d->ours.malloc || is_ours(number))
+        return d->ours.malloc;
+    py.PyMem_GetAllocator(number, &top);
+    asked_for[number] = d->below.malloc;
+    has_come_by = false;
+    asker = &memory_me;
+    memory_me.inside++;
+    __atomic_store_n(&d->below.malloc, stand_in[number], __ATOMIC_RELEASE);
+    void *block = top.malloc(top.ctx, QUESTION);
+    __atomic_store_n(&d->below.malloc, asked_for[number], __ATOMIC_RELEASE);
+    if (block)
+        top.free(top.ctx, block);
+    memory_me.inside--;
+    asker = NULL;
+    return has_come_by;
+}
+
+static _Atomic bool is_told; /* that one of ours is not called any more */
+
+/* What is not seen any more is told, once. (Interpreters with a GIL of their own may come at the same time.) */
+static void look_after_domains(void)
+{
+    static _Atomic bool looking;
+    if (atomic_exchange(&looking, true))
+        return;
+    for (int i = 0; i < PY_DOMAINS && !is_told; i++)
+        if (domains[i].ours.malloc && !is_called(i)) {
+            atomic_fetch_add(&guest.session->unhooked, 1);
+            is_told = true;
+        }
+    atomic_store(&looking, false);
+}
+
 /* Does the request go on to another allocator? One of no bytes does, too. */
 static inline bool goes_on(const struct domain *d, size_t size)
 {
@@ -261,6 +324,9 @@ static bool watch_arenas(void)
     py.PyObject_GetArenaAllocator(&below);
     if (below.alloc == arena_alloc) /* ours is there still */
         return true;
+    if (arenas_below.alloc && (below.alloc != arenas_below.alloc ||
+                               below.ctx != arenas_below.ctx)) /* ours may be below */
+        return false;
     arenas_below = below;
     py.PyObject_SetArenaAllocator(&ours);
     return true;
@@ -279,9 +345,23 @@ static const char *allocator_name(void)
 
 static void (*dealloc_code)(py_object *code);
 
+/* Now and then, with the GIL and outside of all allocators; and when the interpreter ends, before it ends tracemalloc, too. */
+static void on_code_death(void)
+{
+    enum { EVERY = 16 };
+    static _Atomic uint32_t deaths;
+    static _Atomic bool is_ending;
+    bool ends = py.is_finalizing && py.is_finalizing();
+    if (!is_told && !is_ending && (ends || ++deaths % EVERY == 0) && memory_is_on())
+        look_after_domains();
+    if (ends)
+        is_ending = true;
+}
+
 static void code_dies(py_object *code)
 {
     memory_forget_code((uintptr_t)code);
+    on_code_death();
     dealloc_code(code);
 }
 
@@ -306,17 +386,25 @@ void memory_watch_python(void)
     const char *name = allocator_name();
     bool own = strncmp(name, "pymalloc", 8) == 0;
     bool by_jump = guest.instruments & RING_SAMPLED && strcmp(name, "pymalloc") == 0;
-    has_pools = own && watch_arenas();
+    bool stays[PY_DOMAINS], pooled = own; /* what is called still is as it was found before */
+    for (int i = 0; i < PY_DOMAINS; i++) {
+        stays[i] = is_called(i);
+        pooled |= stays[i] && domains[i].pooled;
+    }
+    has_pools = pooled && watch_arenas();
+    is_told = false;
     static const enum record_allocator names[PY_DOMAINS] = {
         RECORD_ALLOCATOR_PYTHON_RAW, RECORD_ALLOCATOR_PYTHON_MEM, RECORD_ALLOCATOR_PYTHON_OBJECT};
     for (int i = 0; i < PY_DOMAINS; i++) {
         struct domain *d = &domains[i];
-        if (is_ours(i))
+        if (stays[i]) {
+            d->pooled = d->pooled && has_pools;
             continue;
+        }
         py.PyMem_GetAllocator(i, &d->below);
         d->allocator = names[i];
         d->order = i != PY_DOMAIN_RAW && own ? MEMORY_WITH_GIL : MEMORY_ANY_THREAD;
-        d->pooled = i != PY_DOMAIN_RAW && has_pools;
+        d->pooled = i != PY_DOMAIN_RAW && own && has_pools;
         d->ours =
             (struct py_allocator){d, domain_malloc, domain_calloc, domain_realloc, domain_free};
         if (by_jump && (d->pooled || i == PY_DOMAIN_RAW)) {
@@ -330,11 +418,12 @@ void memory_watch_python(void)
 
 void memory_leave_python(void)
 {
+    look_after_domains();
     for (int i = 0; i < PY_DOMAINS; i++)
         if (is_ours(i))
             py.PyMem_SetAllocator(i, &domains[i].below);
     struct py_arenas arenas = {0};
-    if (has_pools)
+    if (arenas_below.alloc)
         py.PyObject_GetArenaAllocator(&arenas);
     if (arenas.alloc == arena_alloc)
         py.PyObject_SetArenaAllocator(&arenas_below);

@@ -204,7 +204,7 @@ struct ring_session {
     _Atomic uint32_t next_code;    /* numbers given out so far */
     _Atomic uint32_t next_slot;    /* where to begin looking for a free one */
     _Atomic uint32_t no_slot;      /* threads that found none */
-    _Atomic uint32_t unhooked;     /* guests that the interpreter gave no way in, or no memory */
+    _Atomic uint32_t unhooked;     /* guests that got no way in, or no memory, or were set aside */
     _Atomic uint32_t own_new;      /* guests of an allocator with a C++ operator new of its own */
     _Atomic uint32_t left_out;     /* functions that were met and are not wanted */
     _Atomic uint32_t interpreters; /* that were made besides the main one, and are not traced */

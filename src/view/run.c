@@ -236,9 +236,17 @@ static void event_losses(const struct profile *p, struct buf *out)
     say(out, view_run_stat(p, RECORD_STAT_AGENTS_REFUSED),
         "process not traced: an agent of another version",
         "processes not traced: an agent of another version");
+    bool memory = profile_meta_value(p, "memory.mode") != NULL;
     say(out, view_run_stat(p, RECORD_STAT_AGENTS_UNHOOKED),
-        "process not traced: its hooks could not be set (all ids of sys.monitoring taken?)",
-        "processes not traced: their hooks could not be set (all ids of sys.monitoring taken?)");
+        memory
+            ? "process not watched, or not to its end: hooks could not be set, or were taken out "
+              "(tracemalloc stopped, or Python's allocators replaced?)"
+            : "process not traced: its hooks could not be set (all ids of sys.monitoring taken?)",
+        memory
+            ? "processes not watched, or not to their ends: hooks could not be set, or were taken "
+              "out (tracemalloc stopped, or Python's allocators replaced?)"
+            : "processes not traced: their hooks could not be set (all ids of sys.monitoring "
+              "taken?)");
     say(out, view_run_stat(p, RECORD_STAT_OWN_NEW),
         "process whose allocator has a C++ new of its own, which is not watched",
         "processes whose allocators have a C++ new of their own, which is not watched");

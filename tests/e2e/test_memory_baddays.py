@@ -287,6 +287,17 @@ def test_allocators_replaced_at_run_time(python, mode, truth_env, tmp_path):
     check_program(opens(recording), program("pymem"), mode)
 
 
+@pytest.mark.parametrize("mode", ["objects", "sampled"])
+def test_set_aside(python, mode, truth_env, tmp_path):
+    """tracemalloc that ran before us, stopped by the program: it puts back what it had found, and with it goes what we had put
+    above. That is told; not so if it runs to the end, where the interpreter stops it."""
+    for stop in (True, False):
+        text = "import tracemalloc\nx = [bytes(n) for n in range(1000)]\n" + "tracemalloc.stop()\n" * stop + "x = [bytes(n) for n in range(1000)]\n"
+        recording = same([python.path, script(tmp_path, text)], tmp_path / ("%d.pyro" % stop), mode, env=dict(truth_env, PYTHONTRACEMALLOC="1"))
+        assert recording.stats()["agents_unhooked"] == stop
+        assert ("hooks could not be set, or were taken out" in pyrometer("memory", "summary", recording.path, check=0).stdout) == stop
+
+
 @pytest.mark.parametrize("mode", ["objects"])
 def test_own_malloc_loaded_late(default_python, mode, truth_env, tmp_path):
     """A library with a malloc of its own, loaded at run time: its blocks are not ours to count, and it does not notice us."""

@@ -80,6 +80,44 @@ print(before == all_of_them(), before == inside)
     assert run(python, text).stdout.split() == ["True", "False"]
 
 
+TRACEMALLOC = """
+import tracemalloc
+results = []
+def block(name, before, after):
+    with pyrometer.memory(keep=sys.argv[1] + name) as m:
+        before()
+        kept = [bytes(1000) for i in range(100)]
+        after()
+    losses = json.loads(subprocess.check_output([os.environ["PYROMETER_BINARY"], "report", "--json", "--metric", "peak", sys.argv[1] + name]))["losses"]
+    results.append([m.net, losses["agents_unhooked"]])
+def nothing():
+    pass
+import subprocess
+block("started inside", tracemalloc.start, nothing)
+block("above us", nothing, nothing)
+block("stopped inside", nothing, tracemalloc.stop)
+block("stopped", nothing, nothing)
+tracemalloc.start()
+block("below us", nothing, nothing)
+block("below us, stopped inside", nothing, tracemalloc.stop)
+block("stopped again", nothing, nothing)
+block("both", tracemalloc.start, tracemalloc.stop)
+print(json.dumps(results))
+"""
+
+
+def test_tracemalloc_comes_and_goes(python, tmp_path):
+    """It stands above our hooks, or below them, and takes them out with itself: no call goes round in a ring, and what was not
+    watched to the end is told."""
+    env = dict(os.environ, PYROMETER_BINARY=PYROMETER)
+    done = subprocess.run([python.path, "-c", HEAD + TRACEMALLOC, str(tmp_path / "x")], stdout=subprocess.PIPE, env=env, check=True)
+    results = json.loads(done.stdout)
+    assert [unhooked for _, unhooked in results] == [0, 0, 0, 0, 0, 1, 0, 0]
+    assert all(net >= KEPT for net, _ in results)
+    for n in (3, 6):  # what tracemalloc keeps of each block is not there
+        assert results[n][0] <= KEPT + 4000
+
+
 def test_an_exception_passes(python):
     done = run(python, "with pyrometer.memory() as m:\n    x = bytes(5000)\n    raise KeyError('mine')\n", status=1)
     assert "KeyError: 'mine'" in done.stderr and "memory.py" not in done.stderr
