@@ -332,14 +332,12 @@ static bool watch_arenas(void)
     return true;
 }
 
-/* The name of Python's allocator, as PYTHONMALLOC has it; NULL: it is not known. */
+/* The name of Python's allocator, as PYTHONMALLOC has it; NULL: it is none of Python's own. */
 static const char *allocator_name(void)
 {
-    const char *name =
-        py._PyMem_GetCurrentAllocatorName ? py._PyMem_GetCurrentAllocatorName() : NULL;
-    if (name) /* it has none where somebody has put an allocator before Python's */
-        return name;
-    name = getenv("PYTHONMALLOC");
+    if (py._PyMem_GetCurrentAllocatorName)
+        return py._PyMem_GetCurrentAllocatorName();
+    const char *name = getenv("PYTHONMALLOC");
     return name && *name ? name : "pymalloc";
 }
 
@@ -382,10 +380,11 @@ void memory_watch_python(void)
 {
     if (!(guest.instruments & (RING_OBJECTS | RING_SAMPLED)))
         return;
-    /* With malloc below, an address is anybody's as soon as it is given back: then every record is stamped. */
+    /* With malloc below, an address is anybody's as soon as it is given back: then every record is stamped. And of a stranger
+     * nobody knows what he takes from malloc: it is not told again, whatever the size. */
     const char *name = allocator_name();
-    bool own = strncmp(name, "pymalloc", 8) == 0;
-    bool by_jump = guest.instruments & RING_SAMPLED && strcmp(name, "pymalloc") == 0;
+    bool own = name && strncmp(name, "pymalloc", 8) == 0;
+    bool by_jump = guest.instruments & RING_SAMPLED && own && strcmp(name, "pymalloc") == 0;
     bool stays[PY_DOMAINS], pooled = own; /* what is called still is as it was found before */
     for (int i = 0; i < PY_DOMAINS; i++) {
         stays[i] = is_called(i);

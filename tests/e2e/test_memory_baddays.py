@@ -287,6 +287,19 @@ def test_allocators_replaced_at_run_time(python, mode, truth_env, tmp_path):
     check_program(opens(recording), program("pymem"), mode)
 
 
+@pytest.mark.strict
+def test_allocators_replaced_before_us(python, truth_env, tmp_path):
+    """An allocator that is not Python's own, there when we come: what it takes from libc for a block is not counted beside the block,
+    however small that is."""
+    if python.name.endswith("-sid"):
+        pytest.skip("started by a loader of its own it is taken for a program that embeds Python, where we come before site")
+    (tmp_path / "sitecustomize.py").write_text("import truthmodule\ntruthmodule.keep_books(0)\n")
+    env = dict(truth_env, PYTHONPATH="%s:%s" % (tmp_path, truth_env["PYTHONPATH"]))
+    text = "import pymem, truth, os\nkept = truth.reserve()\npymem.main()\nprint('well', flush=True)\nos._exit(0)\n"
+    recording = same([python.path, script(tmp_path, text)], tmp_path / "x.pyro", "objects", env=env)
+    check_program(opens(recording), program("pymem"), "objects")
+
+
 @pytest.mark.parametrize("mode", ["objects", "sampled"])
 def test_set_aside(python, mode, truth_env, tmp_path):
     """tracemalloc that ran before us, stopped by the program: it puts back what it had found, and with it goes what we had put

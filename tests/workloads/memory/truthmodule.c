@@ -163,17 +163,35 @@ static void pass_free(void *context, void *block)
     below->free(below->context, block);
 }
 
+/* One that has need of libc for each block, as those have that keep books. */
+static void *booking_malloc(void *context, size_t size)
+{
+    held = malloc(77);
+    free(held);
+    return pass_malloc(context, size);
+}
+
+static struct object *replace_by(void *(*function)(void *context, size_t size))
+{
+    for (int domain = 0; domain < DOMAINS; domain++) {
+        PyMem_GetAllocator(domain, &replaced[domain]);
+        struct allocator mine = {&replaced[domain], function, pass_calloc, pass_realloc, pass_free};
+        PyMem_SetAllocator(domain, &mine);
+    }
+    return none();
+}
+
 /* Allocators of our own above those that are there, which do the work: as debuggers of memory do. */
 static struct object *replace(struct object *self, struct object *nothing)
 {
     (void)self, (void)nothing;
-    for (int domain = 0; domain < DOMAINS; domain++) {
-        PyMem_GetAllocator(domain, &replaced[domain]);
-        struct allocator mine = {&replaced[domain], pass_malloc, pass_calloc, pass_realloc,
-                                 pass_free};
-        PyMem_SetAllocator(domain, &mine);
-    }
-    return none();
+    return replace_by(pass_malloc);
+}
+
+static struct object *keep_books(struct object *self, struct object *nothing)
+{
+    (void)self, (void)nothing;
+    return replace_by(booking_malloc);
 }
 
 static struct object *restore(struct object *self, struct object *nothing)
@@ -191,6 +209,7 @@ static struct method methods[] = {
     {"libc_malloc", libc_malloc, TAKES_ONE, NULL},
     {"libc_malloc_without_gil", libc_malloc_without_gil, TAKES_ONE, NULL},
     {"replace", replace, TAKES_ONE, NULL},
+    {"keep_books", keep_books, TAKES_ONE, NULL},
     {"restore", restore, TAKES_ONE, NULL},
     {NULL, NULL, 0, NULL},
 };
