@@ -17,6 +17,7 @@ struct gathering {
     struct analysis_memory *memory;
     uint64_t at_ns;     /* the query's moment */
     uint64_t latest_ns; /* of all checkpoints */
+    bool is_close;      /* what is alive is known of the moment itself */
     VEC(struct analysis_site) sites;
     struct idxmap map;
 };
@@ -140,12 +141,21 @@ static void bury_ended(struct gathering *g)
     }
 }
 
+/* What is alive is told anew. */
+static void look_from_close(struct gathering *g)
+{
+    for (size_t i = 0; i < g->sites.len && !g->is_close; i++)
+        g->sites.data[i].live_count = g->sites.data[i].live_bytes = 0;
+    g->is_close = true;
+}
+
 /* A block that is alive at the moment. */
 static int on_alive(void *ctx, uint32_t process, const struct record_memory_site *site,
                     uint64_t count, uint64_t bytes)
 {
     struct gathering *g = ctx;
     struct analysis_site *s;
+    look_from_close(g);
     const struct record_site key = {
         .thread = site->thread, .stack = site->stack, .allocator = site->allocator};
     if (!g->filter->thread[site->thread] || (g->filter->stack && !g->filter->stack[site->stack]))
@@ -158,15 +168,17 @@ static int on_alive(void *ctx, uint32_t process, const struct record_memory_site
     return 0;
 }
 
-/* The moment itself instead of the checkpoint before it, where every event was kept. */
+/* The moment itself instead of the checkpoint before it, where every event was kept. After a hole in them nothing can be told
+ * by them: then it stays with the checkpoint. */
 static int look_closely(struct gathering *g, const struct profile *profile)
 {
     struct analysis_memory *m = g->memory;
     if (m->sampled || !profile_has_memory_events(profile))
         return 0;
-    for (size_t i = 0; i < g->sites.len; i++)
-        g->sites.data[i].live_count = g->sites.data[i].live_bytes = 0;
-    int r = analysis_memory_alive(profile, g->at_ns, on_alive, g);
+    int r = analysis_memory_alive(profile, g->at_ns, on_alive, g, &m->damaged_chunks);
+    if (r == E_CORRUPT)
+        return 0;
+    look_from_close(g);
     for (size_t i = 0; i < profile_tables(profile)->process_count; i++)
         if (m->process[i].checkpoints)
             m->process[i].at_ns = min_u64(g->at_ns, m->process[i].last.time_ns);

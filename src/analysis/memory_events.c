@@ -16,6 +16,7 @@ struct process {
 
 struct replay {
     uint64_t at_ns;
+    bool has_hole; /* numbers do not follow each other: what stood before is lost */
     struct process *processes;
     size_t process_count;
     VEC(struct record_memory_site) sites;
@@ -72,12 +73,13 @@ static int on_events(void *ctx, const struct record_memory_events *block,
                      const struct record_memory_event *events, size_t n)
 {
     struct replay *r = ctx;
-    if (block->process >= r->process_count || block->start_ns > r->at_ns)
+    if (r->has_hole || block->process >= r->process_count || block->start_ns > r->at_ns)
         return 0;
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0 && events[i].time_ns <= r->at_ns; i++)
         rc = take(r, &r->processes[block->process], block, &events[i]);
-    return rc;
+    r->has_hole = rc == E_CORRUPT;
+    return r->has_hole ? 0 : rc; /* this chunk is sound */
 }
 
 static int tell(const struct replay *r, analysis_alive *fn, void *ctx)
@@ -93,13 +95,20 @@ static int tell(const struct replay *r, analysis_alive *fn, void *ctx)
 }
 
 int analysis_memory_alive(const struct profile *profile, uint64_t at_ns, analysis_alive *fn,
-                          void *ctx)
+                          void *ctx, uint32_t *damaged)
 {
     struct replay r = {.at_ns = at_ns, .process_count = profile_tables(profile)->process_count};
     if (!profile_has_memory_events(profile))
         return E_NOENT;
     r.processes = calloc(r.process_count + 1, sizeof *r.processes);
-    int rc = r.processes ? profile_each_memory_event(profile, on_events, &r, NULL) : E_NOMEM;
+    uint32_t unsound = 0;
+    int rc = r.processes ? profile_each_memory_event(profile, on_events, &r, &unsound) : E_NOMEM;
+    const struct format_summary *s = profile_summary(profile);
+    bool is_told = s->damaged_chunks || s->missing_chunks; /* there may have been events in them */
+    if (rc == 0 && (unsound || r.has_hole || is_told)) {
+        *damaged += unsound || is_told ? unsound : 1;
+        rc = E_CORRUPT;
+    }
     if (rc == 0)
         rc = tell(&r, fn, ctx);
     for (size_t p = 0; r.processes && p < r.process_count; p++)

@@ -8,8 +8,9 @@
 typedef int analysis_alive(void *ctx, uint32_t process, const struct record_memory_site *site,
                            uint64_t count, uint64_t bytes);
 
-/* E_NOENT: they were not kept. E_CORRUPT: some are lost, and no moment can be told. */
+/* E_NOENT: they were not kept. E_CORRUPT: some are lost, and no moment can be told; `fn` was not called. `*damaged` is counted up
+ * by the chunks of events that are, beside those that the profile's summary counts. */
 int analysis_memory_alive(const struct profile *profile, uint64_t at_ns, analysis_alive *fn,
-                          void *ctx);
+                          void *ctx, uint32_t *damaged);
 
 #endif

@@ -7,6 +7,8 @@
 #include "base/err.h"
 #include "export/export.h"
 #include "format/writer.h"
+#include "profile/internal.h"
+#include "record/memlog.h"
 #include "view/report.h"
 
 #include <setjmp.h>
@@ -252,6 +254,73 @@ static void test_moments(void **state ATTR_UNUSED)
     profile_free(p);
 }
 
+/* One block of events, a chunk of its own: an allocation that outlives it. */
+static void write_events(uint64_t ns, uint64_t bytes, struct memlog *log)
+{
+    struct record_site site = {.thread = 1, .stack = n_main};
+    memlog_allocate(log, 0, bytes, ns);
+    memlog_finish_block(log);
+    const struct memlog_done *d = &log->done.data[log->done.len - 1];
+    format_writer_memory_events(w, 1, &site, 1, &d->block);
+    assert_int_equal(format_writer_flush(w), 0);
+}
+
+/* Checkpoints at 1 and 3 s, and every event: 1000 bytes at 0.5 s, 500 at 2 s. */
+static struct profile *eventful_profile(void)
+{
+    struct memlog log = {0};
+    struct record_site site = {.thread = 1, .count = 1, .bytes = 1000};
+    struct record_memory m = {.process = 1, .time_ns = SECOND};
+    open_recording();
+    write_events(SECOND / 2, 1000, &log);
+    site.stack = n_main; /* which has its number only now */
+    format_writer_memory(w, &m, NULL, 0, &site, 1);
+    write_events(2ull * SECOND, 500, &log);
+    site.bytes = 500;
+    m.time_ns = 3ull * SECOND;
+    m.flags = RECORD_MEMORY_LAST;
+    format_writer_memory(w, &m, NULL, 0, &site, 1);
+    memlog_release(&log);
+    return close_recording();
+}
+
+/* Turns one bit in the last byte of the first chunk of events. */
+static void damage_events(const struct profile *p)
+{
+    const struct format_reader *r = profile_reader(p);
+    size_t i = 0;
+    while (format_reader_chunk(r, i)->kind != FORMAT_CHUNK_MEMORY_EVENTS)
+        i++;
+    assert_true(i + 1 < format_reader_chunk_count(r));
+    long end = (long)format_reader_chunk(r, i + 1)->offset;
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    fseek(f, end - 1, SEEK_SET);
+    int byte = fgetc(f);
+    fseek(f, end - 1, SEEK_SET);
+    fputc(byte ^ 1, f);
+    fclose(f);
+}
+
+static void test_moments_by_events(void **state ATTR_UNUSED)
+{
+    struct profile *p = eventful_profile();
+    assert_int_equal(live_at(p, 0.9), 1000);
+    assert_int_equal(live_at(p, 1.9), 1000);
+    assert_int_equal(live_at(p, 2.1), 1500);
+    damage_events(p);
+    profile_free(p);
+    assert_int_equal(profile_load(path, &p),
+                     0); /* what is left of them knows nothing of the 1000 */
+    struct made m;
+    make(&m, p, (struct analysis_query){.has_at = true, .at = 2.1}, "live");
+    assert_int_equal(m.weights.total.weight, 1000);
+    assert_int_equal(m.weights.memory->process[1].at_ns, SECOND);
+    assert_int_equal(m.weights.memory->damaged_chunks + profile_summary(p)->damaged_chunks, 1);
+    unmake(&m);
+    profile_free(p);
+}
+
 static uint64_t allocated_in(const struct profile *p, double from, double to)
 {
     struct made m;
@@ -434,6 +503,7 @@ int main(void)
         cmocka_unit_test(test_peak_is_the_default),
         cmocka_unit_test(test_sums_and_what_is_left),
         cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_moments_by_events),
         cmocka_unit_test(test_ranges_add_up),
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_stream_and_edges_agree),
