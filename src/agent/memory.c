@@ -263,6 +263,14 @@ static void put_block(struct memory_thread *me, enum ringmem_kind kind,
     memory_put(me, ringmem_size(length, ticks));
 }
 
+/* Not told, and nobody has counted it: not for want of room in the ring (memory_slow()), but because there was no memory for the
+ * stack, or no number for a code object. */
+static __attribute__((noinline, cold)) void count_untold(struct memory_thread *me)
+{
+    if (me->ring && !me->starved && memory_is_on())
+        atomic_fetch_add_explicit(&me->ring->lost, 1, memory_order_relaxed);
+}
+
 void memory_allocated(enum record_allocator allocator, const void *block, size_t size,
                       enum memory_order_kind order)
 {
@@ -274,10 +282,12 @@ void memory_allocated(enum record_allocator allocator, const void *block, size_t
     }
     if (!begin(me))
         return;
-    if (memory_reserve(me, MOST_WORDS) && memory_sync_stack(me, order) &&
-        memory_reserve(me, MOST_WORDS))
+    if (likely(memory_reserve(me, MOST_WORDS) && memory_sync_stack(me, order) &&
+               memory_reserve(me, MOST_WORDS)))
         put_block(me, RINGMEM_ALLOC, allocator, block, size,
                   wants_stamp(me, size, order) ? guest_now_in_order() : me->last);
+    else
+        count_untold(me);
     end(me);
 }
 
@@ -320,6 +330,8 @@ void memory_mapped(enum record_allocator allocator, const void *at, size_t size)
     if (memory_reserve(me, MOST_WORDS) && memory_sync_stack(me, MEMORY_ANY_THREAD) &&
         memory_reserve(me, MOST_WORDS))
         put_block(me, RINGMEM_MAP, allocator, at, size, guest_now_in_order());
+    else
+        count_untold(me);
     end(me);
 }
 
