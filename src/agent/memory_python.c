@@ -16,8 +16,8 @@ struct domain {
 };
 static struct domain domains[PY_DOMAINS];
 
-/* Small blocks come out of Python's own pools, and those out of arenas, which are watched apart: nothing below is told twice,
- * and nobody need be kept from it. */
+/* Small blocks come out of Python's own pools, and those out of arenas, which are watched apart: so sampling may jump on to the pools, and
+ * what is below is kept from telling it again all the same. */
 static bool has_pools; /* and they are watched apart */
 enum { SMALL = 448 };  /* 512, less what the debugging hooks add */
 
@@ -93,12 +93,6 @@ static void look_after_domains(void)
     atomic_store(&looking, false);
 }
 
-/* Does the request go on to another allocator? One of no bytes does, too. */
-static inline bool goes_on(const struct domain *d, size_t size)
-{
-    return size - 1 >= SMALL || !d->pooled;
-}
-
 /* Somebody who has no need of the GIL may have looked up the context that was there before ours, which is none, and then our
  * function. */
 static inline const struct domain *domain_of(const void *ctx)
@@ -106,14 +100,15 @@ static inline const struct domain *domain_of(const void *ctx)
     return likely(ctx) ? ctx : &domains[PY_DOMAIN_RAW];
 }
 
+/* Also of a small block: for a new arena Python's pools ask the raw domain for their tables, which are no more the program's than the
+ * arena is. */
 static void *domain_malloc(void *ctx, size_t size)
 {
     const struct domain *d = domain_of(ctx);
     struct memory_thread *me = &memory_me;
-    unsigned nested = goes_on(d, size);
-    me->inside += nested;
+    me->inside++;
     void *p = d->below.malloc(d->below.ctx, size);
-    me->inside -= nested;
+    me->inside--;
     if (memory_is_on() && likely(p))
         memory_allocated(d->allocator, p, size, d->order);
     return p;

@@ -287,6 +287,26 @@ def test_allocators_replaced_at_run_time(python, mode, truth_env, tmp_path):
     check_program(opens(recording), program("pymem"), mode)
 
 
+POOLS = """
+import os
+import truthmodule as m
+for _ in range(50000):
+    m.mem_malloc(440)  # small
+    m.mem_keep(0)
+os._exit(0)
+"""
+
+
+@pytest.mark.strict
+def test_tables_of_the_pools(python, truth_env, tmp_path):
+    """Small blocks for which Python needs many new arenas: the tables in which it keeps those are asked for in the raw domain, inside of a
+    request for a block, and are not the program's."""
+    memory = opens(same([python.path, script(tmp_path, POOLS)], tmp_path / "x.pyro", "objects", env=truth_env))
+    small = {a: (s["count"], s["bytes"]) for a, s in memory.of_line("/bad.py", line_of(POOLS, "# small")).items() if s["count"]}
+    assert small.pop("mem") == (50000, 50000 * 440)
+    assert set(small) <= {"object"}  # numbers
+
+
 @pytest.mark.strict
 def test_allocators_replaced_before_us(python, truth_env, tmp_path):
     """An allocator that is not Python's own, there when we come: what it takes from libc for a block is not counted beside the block,
