@@ -110,6 +110,7 @@ static bool wait_for_room(struct memory_thread *me, uint32_t words)
     uint64_t begin = guest_now(), begin_ms = now_ms(), most = guest.session->wait_max_ms;
     atomic_store_explicit(&me->ring->head, me->head, memory_order_release);
     bool room = false, alive = true;
+    me->waited = true;
     for (unsigned i = 0; !room && alive; i++) {
         if (i < SPINS) {
             _mm_pause();
@@ -264,7 +265,7 @@ static void put_block(struct memory_thread *me, enum ringmem_kind kind,
 }
 
 /* Not told, and nobody has counted it: not for want of room in the ring (memory_slow()), but because there was no memory for the
- * stack, or no number for a code object. */
+ * stack, or no number for a code object, or because the frames were gone. */
 static __attribute__((noinline, cold)) void count_untold(struct memory_thread *me)
 {
     if (me->ring && !me->starved && memory_is_on())

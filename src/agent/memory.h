@@ -25,6 +25,7 @@ struct memory_thread {
     uint32_t inside;      /* how deep in allocators, or in ourselves */
     bool refused;         /* there was no ring */
     bool starved;         /* it has waited for room in vain: until there is some it does not */
+    bool waited;          /* it has waited: what it knew of its frames is to be asked again */
     uint32_t unstamped;   /* records since the last stamp */
     uint64_t head, limit; /* words ever written; where to stop and think */
     uint64_t last;        /* tick of the last stamp */

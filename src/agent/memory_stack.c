@@ -2,7 +2,13 @@
  *
  * Every frame is looked at every time: frame, code and instruction must be those of the last time, from the innermost
  * to the outermost, for an older caller can have changed while all above it look the same. That is a few loads a frame,
- * at addresses known beforehand. Where frames came or went, the two chains are brought together first. */
+ * at addresses known beforehand. Where frames came or went, the two chains are brought together first.
+ *
+ * A thread's frames are its own, but for one case: when the interpreter ends, the states and frames of threads that it does not wait
+ * for (daemons) are freed, and one of these may be in a malloc of C code, without the GIL. So whether it ends is asked before the
+ * frames are looked at, and again after each wait for room, which may take seconds. What is left is a thread that loses its CPU
+ * in the microseconds between the question and the last frame, for as long as the other takes to end the interpreter: that would
+ * have to be told to stop, and there is nobody who could. */
 #include "agent/memory.h"
 #include "agent/pyver_walk.h"
 
@@ -19,6 +25,21 @@ enum {
     MAX_PROBES = 64,
     MAX_TEXT = 2048, /* bytes of a name or a file's path */
 };
+
+/* When the interpreter ends, the states of threads that it does not wait for are freed, and they themselves are the last to
+ * know. The one that ends it is nearly always the first thread of the process. */
+static bool may_be_freed(const py_tstate *t)
+{
+    return py.is_finalizing && py.is_finalizing() && t != py.current_thread() &&
+           syscall(SYS_gettid) != getpid();
+}
+
+/* After a wait: is there nothing left to look at? */
+static __attribute__((noinline)) bool is_over(struct memory_thread *me)
+{
+    me->waited = false;
+    return may_be_freed(py.PyGILState_GetThisThreadState());
+}
 
 /* --- numbers of code objects ---
  *
@@ -152,7 +173,10 @@ static uint32_t describe_code(struct memory_thread *me, uintptr_t address, struc
                                          {t->qualname, c.qualname_len},
                                          {t->file, c.file_len},
                                          {lines, lines_len}};
-    if (!memory_put_ext(me, RINGMEM_EXT_CODE, pieces, 5))
+    /* the line table is copied from where it lies, behind the wait if there is one */
+    size_t bytes = sizeof c + c.name_len + c.qualname_len + c.file_len + lines_len;
+    if (!memory_reserve(me, (uint32_t)(bytes / 8 + 2)) || (unlikely(me->waited) && is_over(me)) ||
+        !memory_put_ext(me, RINGMEM_EXT_CODE, pieces, 5))
         return 0;
     keep_code(address, c.id);
     return c.id;
@@ -204,6 +228,8 @@ static bool grow(struct memory_thread *me, uint32_t depth)
 
 static bool push(struct memory_thread *me, struct walk_shape s)
 {
+    if (unlikely(me->waited) && is_over(me))
+        return false;
     struct memory_frame *f = &me->frames[me->depth];
     uintptr_t code = walk_code(f->frame, s);
     uint32_t number = code ? find_code(code) : 0;
@@ -229,7 +255,7 @@ static inline bool tell(struct memory_thread *me, const char *top, uint32_t same
         return false;
     bool moved = top && depth == me->depth && same + 1 == depth && me->frames[same].frame == top &&
                  me->frames[same].runs == walk_runs(top, s);
-    if (!memory_reserve(me, 2))
+    if (!memory_reserve(me, 2) || (unlikely(me->waited) && top && is_over(me)))
         return false;
     if (moved) {
         struct memory_frame *f = &me->frames[same];
@@ -337,14 +363,6 @@ bool memory_stack_init(void)
     shape = by_minor[py.minor].shape;
     sync_this = by_minor[py.minor].sync;
     return codes != NULL;
-}
-
-/* When the interpreter ends, the states of threads that it does not wait for are freed, and they themselves are the last to
- * know. The one that ends it is nearly always the first thread of the process. */
-static bool may_be_freed(const py_tstate *t)
-{
-    return py.is_finalizing && py.is_finalizing() && t != py.current_thread() &&
-           syscall(SYS_gettid) != getpid();
 }
 
 /* Below 3.12 the thread that holds the GIL is known, and not which of them this is, unless it is that one. A thread

@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -37,6 +38,18 @@ static _Atomic(py_tstate *) thread_state;
 static py_tstate *this_thread(void)
 {
     return atomic_load(&thread_state);
+}
+
+static py_tstate *no_thread(void) /* has the GIL */
+{
+    return NULL;
+}
+
+static _Atomic bool ends;
+
+static int is_finalizing(void)
+{
+    return atomic_load(&ends);
 }
 
 /* As 3.12 has them (agent/pyver_walk.h). */
@@ -96,7 +109,8 @@ struct rig {
     struct heaps *heaps;
     pthread_t recorder;
     _Atomic bool stop;
-    uint64_t lost; /* of the records, as it has to be */
+    _Atomic bool sleeps; /* does not look */
+    uint64_t lost;       /* of the records, as it has to be */
 };
 
 static uint64_t look(struct rig *r, bool last)
@@ -115,7 +129,10 @@ static void *record(void *arg)
 {
     struct rig *r = arg;
     while (!atomic_load(&r->stop))
-        look(r, false);
+        if (atomic_load(&r->sleeps))
+            sched_yield();
+        else
+            look(r, false);
     while (look(r, true))
         ;
     return NULL;
@@ -322,16 +339,64 @@ static void test_untold_is_counted(void **state ATTR_UNUSED)
     rig_down(&r);
 }
 
+static void *allocate_once(void *arg)
+{
+    *(void **)arg = take_block(100);
+    return NULL;
+}
+
+/* The stack is so deep that its ring is full before it is told; while the thread waits for room, the interpreter ends, and the frames
+ * are gone: it must not look at them again. */
+static void test_frames_gone_while_waiting(void **state ATTR_UNUSED)
+{
+    enum { DEPTH = RING_WORDS + 1000 };
+    static struct rig r;
+    struct fake_code code;
+    size_t bytes = DEPTH * sizeof(struct fake_frame);
+    struct fake_frame *frames =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(frames != MAP_FAILED);
+    for (size_t i = 0; i < DEPTH; i++)
+        frames[i] = (struct fake_frame){.code = &code, .previous = i ? &frames[i - 1] : NULL};
+    struct fake_frame *top = &frames[DEPTH - 1];
+    struct fake_thread thread = {.frame = &top};
+    define(&code);
+    rig_up(&r, RING_HEAP);
+    atomic_store(&r.sleeps, true);
+    atomic_store(&thread_state, (py_tstate *)&thread);
+    pthread_t other;
+    void *block;
+    assert_int_equal(pthread_create(&other, NULL, allocate_once, &block), 0);
+    uint32_t slot = 0; /* whose ring it is */
+    while (atomic_load(&r.session.shared->slot_state[slot]) != RING_LIVE)
+        slot = (slot + 1) % RING_MAX_SLOTS;
+    struct ring_header *ring = session_map_slot(&r.session, slot);
+    while (atomic_load(&ring->head) < RING_WORDS) /* it is waiting */
+        sched_yield();
+    atomic_store(&ends, true);
+    assert_int_equal(mprotect(frames, bytes, PROT_NONE), 0);
+    atomic_store(&r.sleeps, false);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    atomic_store(&thread_state, NULL);
+    atomic_store(&ends, false);
+    r.lost = 1;
+    assert_int_equal(rig_stop(&r)->log->events, 0);
+    session_unmap_slot(ring);
+    rig_down(&r);
+    munmap(frames, bytes);
+}
+
 int main(void)
 {
     py.minor = 12;
     py.PyThread_get_thread_ident = ident;
-    py.current_thread = this_thread;
+    py.current_thread = no_thread;
+    py.is_finalizing = is_finalizing;
     py.PyGILState_GetThisThreadState = this_thread;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_is_lost),   cmocka_unit_test(test_short_lives),
         cmocka_unit_test(test_sampled),           cmocka_unit_test(test_undo),
-        cmocka_unit_test(test_untold_is_counted),
+        cmocka_unit_test(test_untold_is_counted), cmocka_unit_test(test_frames_gone_while_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
