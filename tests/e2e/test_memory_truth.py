@@ -508,7 +508,7 @@ with FileReader(sys.argv[1]) as reader:
             lines[line_of(record)][2] += size_of(record)
 print(json.dumps(lines))
 """
-UNSEEN = re.compile(r"= mremap|sbrk\(|libc\.(?!strdup)")  # lines of which memray knows nothing: docs/memory.md has a table
+UNSEEN = re.compile(r"= mremap|brk\(|libc\.(?!strdup)")  # lines of which memray knows nothing: docs/memory.md has a table
 STAYS = {  # lines whose blocks memray keeps alive: why, as in the table, and how they look
     "MAP_FIXED": ("mappings", r"a = mmap\(50 "),
     "mremap": ("mappings", r"a = mmap\(8 |c = mmap\(12 |d = mmap\(6 "),

@@ -1,5 +1,5 @@
 """The end of the heap, moved by the program itself."""
-from truth import sbrk, sbrk_back
+from truth import brk, brk_back, sbrk, sbrk_back
 
 
 def main():
@@ -7,6 +7,10 @@ def main():
     end = sbrk(8192)                            #: brk=[8192]
     assert sbrk_back(end, 8192) == 0            #:
     kept = sbrk(4096)                           #: brk=[4096], live=[4096]
+    assert kept
+    end = brk(12288)                            #: brk=[12288]
+    assert brk_back(end, 12288) == 0            #:
+    kept = brk(20480)                           #: brk=[20480], live=[20480]
     assert kept
 
 

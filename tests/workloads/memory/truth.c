@@ -90,6 +90,18 @@ int truth_sbrk_back(void *end, ptrdiff_t by)
     return sbrk(-by) == (void *)-1 ? -1 : 0;
 }
 
+/* The same by brk(), which is told where the end shall be: where it was before, and back to there. */
+void *truth_brk(ptrdiff_t by)
+{
+    char *end = sbrk(0);
+    return brk(end + by) == 0 ? end : NULL;
+}
+
+int truth_brk_back(void *end, ptrdiff_t by)
+{
+    return (char *)sbrk(0) == (char *)end + by ? brk(end) : -1;
+}
+
 /* --- mappings --- */
 
 static void *or_null(void *mapped)
