@@ -733,9 +733,13 @@ def test_recorder_stopped(default_python, truth_env, tmp_path):
     recording = oracle.record_memory([default_python.path, script(tmp_path, text)], tmp_path / "x.pyro", "heap", env=truth_env)
     assert recording.stdout == "well\n"
     memory = Memory(recording.path)
-    counted = of_line(memory, text, "# brief")["count"]
-    lost = recording.stats()["events_lost"]
-    assert counted == 3000000 or lost > 0, recording.stats()
+    brief, stats = of_line(memory, text, "# brief"), recording.stats()
+    lost, missing = stats["events_lost"], 3000000 - brief["count"]
+    # a ring is far too small for them all. Of each block that was not counted both events are in the count of losses, but one at the
+    # edge; and a few more, of what the interpreter does until there is room again
+    assert missing > 0 and -1 <= lost - 2 * missing <= 5000, (brief, stats)
+    assert brief["bytes"] == 50 * brief["count"] and 0 <= brief["count"] - brief["freed"] <= 1
+    assert stats["events"] >= brief["count"] + brief["freed"]
     check_sums(memory)
     for command in (["report"], ["memory", "summary"], ["memory", "stats"], ["memory", "plot"]):
         words = pyrometer(*command, recording.path, check=0).stdout
