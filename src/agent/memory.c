@@ -44,6 +44,7 @@ bool memory_start(void)
         return false;
     }
     memory_watch_code();
+    memory_libc_tell_name();
     guest_thread_ends = close_thread;
     memory_switch = (_Atomic uint8_t *)page;
     atomic_store(memory_switch, 1);

@@ -153,6 +153,9 @@ static inline bool memory_may_be_chosen(const void *block)
  * there: a library's own operators, which are its own affair, would be set aside with it. */
 bool memory_libc_has_own_new(void);
 
+/* Tells the recorder whose malloc it is, if not libc's own. */
+void memory_libc_tell_name(void);
+
 /* From now on libc's allocations are sampled. */
 void memory_libc_sample(void);
 

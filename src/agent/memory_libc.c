@@ -133,6 +133,21 @@ bool memory_libc_has_own_new(void)
     return is_ready() && is_of(dlsym(RTLD_DEFAULT, "_Znwm"), (void *)next.malloc);
 }
 
+void memory_libc_tell_name(void)
+{
+    struct ring_session *s = guest.session;
+    uint32_t none = RING_NAME_NONE;
+    Dl_info info;
+    if (!is_ready() || is_of((void *)next.malloc, (void *)gnu_get_libc_version) ||
+        !dladdr((void *)next.malloc, &info) || !info.dli_fname ||
+        !atomic_compare_exchange_strong(&s->allocator_state, &none, RING_NAME_COMES))
+        return;
+    const char *slash = strrchr(info.dli_fname, '/');
+    const char *name = slash ? slash + 1 : info.dli_fname;
+    memcpy(s->allocator, name, strnlen(name, sizeof s->allocator - 1));
+    atomic_store(&s->allocator_state, RING_NAME_THERE);
+}
+
 /* Sampling: nearly every call has nothing to tell. It is counted beforehand, so that nothing is left to do after the next definition,
  * which is jumped to: a loop of nothing but malloc and free takes 1.16 times as long then, else 1.20. Only over libc's own, which calls
  * nothing by a name that leads to us again. */

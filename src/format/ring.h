@@ -33,7 +33,7 @@
 #define RING_MAGIC    0x31474e4952525950ull /* "PYRRING1" */
 
 enum {
-    RING_VERSION = 8,     /* of everything in this header; both sides must agree */
+    RING_VERSION = 9,     /* of everything in this header; both sides must agree */
     RING_WORDS = 1 << 17, /* 1 MiB: stays in a core's cache; a larger one costs 5 to 10 ns a word */
     RING_MAX_SLOTS = 2048, /* threads traced at a time */
     RING_HEADER_BYTES = 4096,
@@ -43,6 +43,7 @@ enum {
     RING_MAX_TEXT = 60 << 10,         /* of one text in it, in bytes */
     RING_MAX_NOTE = 512,              /* of a text about one call */
     RING_MAX_SELECTION = 16 << 10,    /* bytes of ring_session.selection */
+    RING_MAX_ALLOCATOR = 128,         /* bytes of ring_session.allocator */
 };
 
 /* What the guest is to deliver. */
@@ -185,6 +186,8 @@ struct ring_header {
 static_assert(sizeof(struct ring_header) == 256, "three lines and a head, each its own");
 static_assert(sizeof(struct ring_header) <= RING_HEADER_BYTES, "words begin on a page");
 
+enum ring_name_state { RING_NAME_NONE, RING_NAME_COMES, RING_NAME_THERE };
+
 struct ring_session {
     /* The first four are where they are for ever: a guest of another version reads and counts itself here. */
     uint64_t magic;
@@ -213,6 +216,9 @@ struct ring_session {
      * those that match an "i:REGEX", if there is one, and no "x:REGEX". One item on each line. A
      * REGEX is an extended one, for `file:line(function)`, the name or the file. */
     char selection[RING_MAX_SELECTION];
+    /* Whose malloc it is, if not libc's: the name of its file, NUL-terminated, of the first guest that met one. */
+    _Atomic uint32_t allocator_state; /* enum ring_name_state */
+    char allocator[RING_MAX_ALLOCATOR];
 };
 static_assert(sizeof(struct ring_session) <= RING_SESSION_BYTES, "the session fits");
 static_assert(offsetof(struct ring_session, magic) == 0 &&

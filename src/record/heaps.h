@@ -121,6 +121,7 @@ struct heaps {
     struct heaps_line *lines; /* HEAPS_LINES of them: lines that were looked up lately */
     uint32_t beyond_code;     /* id of what stands for HEAP_BEYOND */
     uint64_t written_bytes;   /* about what all checkpoints have taken in the file */
+    bool named;               /* the allocator's name is in the file */
     bool timely;              /* a checkpoint was due by time and taken; the owner clears it */
 };
 

@@ -298,6 +298,21 @@ static void carry_process(struct carry *c, double ns_per_tick)
     carry_points(c);
 }
 
+/* Whose malloc it is, if not libc's. A program may have written anything there. */
+static void carry_allocator(struct heaps *h, struct format_writer *w)
+{
+    const struct ring_session *s = h->session->shared;
+    char name[RING_MAX_ALLOCATOR];
+    if (h->named || atomic_load(&s->allocator_state) != RING_NAME_THERE)
+        return;
+    size_t n = 0;
+    for (; n < sizeof name - 1 && s->allocator[n]; n++)
+        name[n] = s->allocator[n] > ' ' && s->allocator[n] < 0x7f ? s->allocator[n] : '?';
+    name[n] = 0;
+    format_writer_meta(w, "memory.allocator", name);
+    h->named = true;
+}
+
 /* It has ended, and all of it is in the file. */
 static bool is_done(const struct heaps_process *p)
 {
@@ -310,6 +325,7 @@ void heaps_carry(struct heaps *h, struct target_shared *shared, struct procs *pr
 {
     struct carry c = {.h = h, .shared = shared, .procs = procs, .last = last};
     size_t kept = 0;
+    carry_allocator(h, shared->writer);
     for (size_t i = 0; i < h->processes.len; i++) {
         c.p = h->processes.data[i];
         carry_process(&c, ns_per_tick);

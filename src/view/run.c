@@ -225,6 +225,22 @@ static void look_losses(const struct profile *p, struct buf *out)
         "processes not readable");
 }
 
+static void say_own_new(const struct profile *p, struct buf *out)
+{
+    const char *file = profile_meta_value(p, "memory.allocator"); /* of the first of them */
+    double count = view_run_stat(p, RECORD_STAT_OWN_NEW);
+    say(out, count, "process whose allocator", "processes whose allocators");
+    if (count <= 0)
+        return;
+    if (file) {
+        buf_puts(out, " (");
+        view_text_escape(out, file, strlen(file));
+        buf_puts(out, ")");
+    }
+    buf_printf(out, " %s, which is not watched",
+               count == 1 ? "has a C++ new of its own" : "have a C++ new of their own");
+}
+
 /* Of what came from inside the program. Waits are no loss, but they tell that it was slowed down. */
 static void event_losses(const struct profile *p, struct buf *out)
 {
@@ -247,9 +263,7 @@ static void event_losses(const struct profile *p, struct buf *out)
               "out (tracemalloc stopped, or Python's allocators replaced?)"
             : "processes not traced: their hooks could not be set (all ids of sys.monitoring "
               "taken?)");
-    say(out, view_run_stat(p, RECORD_STAT_OWN_NEW),
-        "process whose allocator has a C++ new of its own, which is not watched",
-        "processes whose allocators have a C++ new of their own, which is not watched");
+    say_own_new(p, out);
     say(out, view_run_stat(p, RECORD_STAT_INTERPRETERS_UNTRACED), "sub-interpreter not traced",
         "sub-interpreters not traced");
     say_time(out, view_run_stat(p, RECORD_STAT_EVENT_PAUSED_NS),

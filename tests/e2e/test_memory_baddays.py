@@ -416,7 +416,9 @@ def test_preloaded_allocator(default_python, name, mode, truth_env, tmp_path):
             check_program(memory, program(one), mode)
     own_new = name != "own_malloc"  # of C++, which need not come by malloc: it is told
     assert recording.stats()["own_new"] == own_new
-    assert ("C++ new" in pyrometer("memory", "summary", recording.path, check=0).stdout) == own_new
+    words = pyrometer("memory", "summary", recording.path, check=0).stdout
+    assert ("1 process whose allocator (%s) has a C++ new" % os.path.basename(library) in words) == own_new, words
+    assert recording.info()["meta"]["memory.allocator"] == os.path.basename(library)
 
 
 EARLY = """

@@ -76,6 +76,8 @@ void memory_watch_code(void) {}
 
 void memory_leave_python(void) {}
 
+void memory_libc_tell_name(void) {}
+
 /* --- an allocator whose blocks are but addresses --- */
 
 static struct {
