@@ -47,6 +47,7 @@ struct heap_site {
     uint32_t allocator;
     uint32_t group;               /* the carrier's; UINT32_MAX: none yet */
     bool changed;                 /* since the last snapshot */
+    bool is_cut;                  /* told with others as one: HEAP_BEYOND, without a stack */
     struct heap_sums sums, taken; /* ever, and by the last snapshot */
     double live_variance;
     uint64_t peak_number; /* of the high-water mark that these are of */

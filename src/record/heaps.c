@@ -94,6 +94,7 @@ static struct heaps_process *process_of(struct heaps *h, uint32_t pid, uint64_t 
     p->image = image;
     p->process = UINT32_MAX;
     p->start_ns = clock_mono_ns();
+    p->is_child = h->met++ > 0;
     *place = p;
     return p;
 }

@@ -90,6 +90,7 @@ struct heaps_process {
     uint64_t checkpoint_bytes;        /* about what the last one took in the file */
     uint64_t marks;
     uint64_t start_ns;
+    bool is_child; /* another was met before it */
     bool gone; /* was, when the last turn ended: by the next one all of its rings have been met */
     bool ended;
     /* the carrier's */
@@ -121,6 +122,7 @@ struct heaps {
     struct heaps_line *lines; /* HEAPS_LINES of them: lines that were looked up lately */
     uint32_t beyond_code;     /* id of what stands for HEAP_BEYOND */
     uint64_t written_bytes;   /* about what all checkpoints have taken in the file */
+    uint64_t met;             /* processes, ever */
     bool named;               /* the allocator's name is in the file */
     bool timely;              /* a checkpoint was due by time and taken; the owner clears it */
 };
@@ -168,7 +170,8 @@ bool heaps_wants_mark(uint64_t n, uint64_t each, uint64_t written);
 void heaps_keep_time(struct heaps *h, struct heaps_process *p, const struct session_clock *clock,
                      uint64_t tick);
 
-/* Takes a checkpoint of a process as it was then, for the carrier to write. A process's follow each other in time. */
+/* Takes a checkpoint of a process as it was then, for the carrier to write. A process's follow each other in time. Where the
+ * room is used up, children tell but the largest of their sites by themselves, and all others as one. */
 void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, uint64_t now_ns);
 
 /* --- heaps_carry.c: into the file, by the recorder's thread --- */

@@ -98,7 +98,8 @@ static uint32_t group_of(struct carry *c, uint32_t number)
     uint32_t stack, at;
     if (s->group != UINT32_MAX)
         return s->group;
-    if (!stack_of(c, s->node, &stack))
+    uint32_t node = s->is_cut ? heap_child(&p->heap, 0, HEAP_BEYOND, 0) : s->node;
+    if (!stack_of(c, node, &stack))
         return UINT32_MAX;
     uint32_t thread = p->feeds.data[s->thread]->owner.thread;
     uint64_t key = (uint64_t)stack << 32 | (uint64_t)thread << 5 | s->allocator;

@@ -17,6 +17,7 @@ enum {
     EVERY_MARK = 256,   /* marks with a checkpoint each; then every other one, every fourth … */
     LEAST_MARKS = 8,    /* the first ones, however large they are */
     CHECKPOINTS = 1024, /* one for each such part of the age, if they are small */
+    CHILD_SITES = 32,   /* by bytes, and as many by their part of the peak */
 };
 
 uint64_t heaps_ns(const struct heaps *h, const struct session_clock *clock, uint64_t tick)
@@ -101,6 +102,58 @@ static void take_change(struct heap_site *s, uint32_t number, struct heaps_chang
     s->changed = false;
 }
 
+/* --- children, where the room is used up: programs may start thousands ---
+ *
+ * What a process takes in the file has no bound but the number of its sites, and it is taken at its end, too. So when all have taken
+ * what there was, a child that is met tells little: the sites that matter by themselves, the others as one, and nothing before it
+ * is a second old. Sites that were told before stay as they were. The first process, which most ask for, is not cut, nor is any of
+ * whom all events are kept. */
+
+static bool is_cut(const struct heaps *h, const struct heaps_process *p)
+{
+    return p->is_child && !p->heap.log && h->written_bytes >= FILE_BYTES;
+}
+
+struct rank {
+    uint64_t weight;
+    uint32_t site;
+};
+
+static int by_weight(const void *a, const void *b)
+{
+    const struct rank *x = a, *y = b;
+    if (x->weight != y->weight)
+        return x->weight > y->weight ? -1 : 1;
+    return (x->site > y->site) - (x->site < y->site);
+}
+
+static void spare_largest(struct heap *heap, struct rank *ranks, size_t count)
+{
+    qsort(ranks, count, sizeof *ranks, by_weight);
+    for (size_t i = 0; i < count && i < CHILD_SITES; i++)
+        heap->sites.data[ranks[i].site].is_cut = false;
+}
+
+static void cut_sites(struct heap *heap)
+{
+    struct rank *ranks = calloc(heap->sites.len + 1, sizeof *ranks);
+    size_t count = 0;
+    if (!ranks)
+        return; /* then it takes more */
+    for (uint32_t i = 0; i < heap->sites.len; i++) {
+        struct heap_site *s = &heap->sites.data[i];
+        if (s->group != UINT32_MAX || s->taken.count) /* told, or on its way */
+            continue;
+        s->is_cut = true;
+        ranks[count++] = (struct rank){s->sums.bytes, i};
+    }
+    spare_largest(heap, ranks, count);
+    for (size_t i = 0; i < count; i++)
+        ranks[i].weight = heap->sites.data[ranks[i].site].peak_bytes;
+    spare_largest(heap, ranks, count);
+    free(ranks);
+}
+
 void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, uint64_t now_ns)
 {
     struct heap *heap = &p->heap;
@@ -120,6 +173,8 @@ void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, ui
                          site->peak_count != site->peak_count_taken;
         room += site->changed;
     }
+    if (is_cut(h, p))
+        cut_sites(heap);
     s->sizes = calloc((size_t)RECORD_ALLOCATOR_COUNT * HEAP_BINS, sizeof *s->sizes);
     s->changes = calloc(room + 1, sizeof *s->changes);
     if (!s->sizes || !s->changes) {
@@ -137,15 +192,17 @@ void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, ui
         .peak_ns = heap->peak_tick ? heaps_ns(h, &clock, heap->peak_tick) : 0,
     };
     s->size_count = take_sizes(heap, s->sizes);
+    size_t told = 0;
     for (size_t i = 0; i < heap->sites.len; i++)
-        if (heap->sites.data[i].changed)
+        if (heap->sites.data[i].changed) {
+            told += !heap->sites.data[i].is_cut;
             take_change(&heap->sites.data[i], (uint32_t)i, &s->changes[s->change_count++]);
+        }
     /* of one in the file, compressed, about; the three variances of a sampled one hardly can be */
     enum { SITE_BYTES = 8, VARIANCES_BYTES = 24 };
     p->checkpoint_time_ns = s->head.time_ns;
     p->checkpoint_ns = clock.ns;
-    p->checkpoint_bytes =
-        s->change_count * (SITE_BYTES + (heap->interval ? VARIANCES_BYTES : 0)) + 64;
+    p->checkpoint_bytes = told * (SITE_BYTES + (heap->interval ? VARIANCES_BYTES : 0)) + 64;
     h->written_bytes += p->checkpoint_bytes;
 }
 
@@ -180,6 +237,8 @@ void heaps_keep_time(struct heaps *h, struct heaps_process *p, const struct sess
     uint64_t now = clock_mono_ns(), age = now - p->start_ns;
     if (now - p->point_ns >= max_u64(POINT_NS, age / POINTS))
         add_point(h, p, now);
+    if (is_cut(h, p) && age < NS_PER_SEC)
+        return;
     if (heaps_is_due(age, now - p->checkpoint_ns, p->checkpoint_bytes, h->written_bytes) &&
         (p->heap.live_count || p->heap.sites.len))
         heaps_snapshot(h, p, 0, heaps_ns(h, clock, tick));

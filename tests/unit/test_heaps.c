@@ -53,13 +53,13 @@ static void end(void)
     session_release(&session);
 }
 
-static struct pen open_pen(uint32_t slot, uint32_t tid, uint64_t image)
+static struct pen open_pen_of(uint32_t pid, uint32_t slot, uint32_t tid, uint64_t image)
 {
     struct pen p = {.slot = slot, .ring = session_map_slot(&session, slot)};
     assert_non_null(p.ring);
     p.words = (uint64_t *)((char *)p.ring + RING_HEADER_BYTES);
     p.tick = base;
-    p.ring->pid = (uint32_t)getpid();
+    p.ring->pid = pid;
     p.ring->tid = p.ring->pid + tid;
     p.ring->ident = 1000 + tid;
     p.ring->image = image;
@@ -69,6 +69,11 @@ static struct pen open_pen(uint32_t slot, uint32_t tid, uint64_t image)
     atomic_store(&session.shared->slot_state[slot], RING_LIVE);
     heaps_meet(heaps, slot, session_map_slot(&session, slot));
     return p;
+}
+
+static struct pen open_pen(uint32_t slot, uint32_t tid, uint64_t image)
+{
+    return open_pen_of((uint32_t)getpid(), slot, tid, image);
 }
 
 static void close_pen(struct pen *p)
@@ -796,6 +801,87 @@ static void test_events(void **state ATTR_UNUSED)
     end();
 }
 
+/* One block in each of so many functions; the last ones have the largest. */
+static void allocate_everywhere(struct pen *p, uint32_t functions, uint64_t address)
+{
+    for (uint32_t i = 1; i <= functions; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%u", i);
+        define(p, i, name, i);
+        put(p, ringmem_push(i, 0));
+        put_alloc(p, address + 8 * i, 100 + i, i);
+        put(p, ringmem_word(RINGMEM_KEEP, 0));
+    }
+    publish(p);
+}
+
+struct told {
+    const struct profile *profile;
+    uint32_t pid;
+    uint64_t checkpoints, sites, bytes, peak_bytes, beyond, largest;
+};
+
+static int on_told(void *ctx, const struct record_memory *m)
+{
+    struct told *t = ctx;
+    t->checkpoints += profile_tables(t->profile)->processes[m->process].pid == t->pid;
+    return 0;
+}
+
+static int on_told_site(void *ctx, const struct record_memory *m, const struct record_site *site)
+{
+    struct told *t = ctx;
+    const struct profile_tables *tables = profile_tables(t->profile);
+    if (tables->processes[m->process].pid != t->pid)
+        return 0;
+    const struct record_code *code = &tables->codes[tables->node_code[site->stack]];
+    t->sites++;
+    t->bytes += site->bytes;
+    t->peak_bytes += site->peak_bytes;
+    if (code->flags & RECORD_CODE_SPECIAL)
+        t->beyond += site->bytes;
+    else
+        t->largest += site->bytes;
+    return 0;
+}
+
+/* Where the room is used up a child tells its largest sites, and the sum of all others; the first process tells all. */
+static void test_children_beyond_the_room(void **state ATTR_UNUSED)
+{
+    enum { FUNCTIONS = 300, SITES = 32, ALL = FUNCTIONS * 100 + FUNCTIONS * (FUNCTIONS + 1) / 2 };
+    static const struct profile_memory_visitor visitor = {.memory = on_told, .site = on_told_site};
+    struct file f;
+    begin(RING_HEAP);
+    session.keeps_memory_events = false;
+    open_file(&f);
+    struct pen p = open_pen(0, 0, IMAGE);
+    struct pen q = open_pen_of((uint32_t)getppid(), 1, 1, IMAGE);
+    heaps->written_bytes = 1 << 30;
+    allocate_everywhere(&p, FUNCTIONS, BLOCK);
+    allocate_everywhere(&q, FUNCTIONS, BLOCK);
+    turn(ALWAYS, false); /* the child is younger than a second: no checkpoint yet */
+    assert_int_equal(process(1)->snapshots.len, 0);
+    finish();
+    carry(&f, true);
+    struct profile *profile = close_file(&f);
+    struct told parent = {.profile = profile, .pid = (uint32_t)getpid()};
+    struct told child = {.profile = profile, .pid = (uint32_t)getppid()};
+    assert_int_equal(profile_each_memory(profile, &visitor, &parent, NULL), 0);
+    assert_int_equal(profile_each_memory(profile, &visitor, &child, NULL), 0);
+    assert_int_equal(parent.sites, FUNCTIONS);
+    assert_int_equal(parent.bytes, ALL);
+    assert_int_equal(parent.beyond, 0);
+    assert_int_equal(child.checkpoints, 1);
+    assert_int_equal(child.sites, SITES + 1); /* the largest by bytes are those by the peak, too */
+    assert_int_equal(child.bytes, ALL);
+    assert_int_equal(child.peak_bytes, ALL);
+    assert_int_equal(child.largest, SITES * (100 + FUNCTIONS) - SITES * (SITES - 1) / 2);
+    profile_free(profile);
+    close_pen(&p);
+    close_pen(&q);
+    end();
+}
+
 /* Code that says the same as another is that one, also where its number was used before its definition came. */
 static void test_equal_codes(void **state ATTR_UNUSED)
 {
@@ -911,6 +997,7 @@ int main(void)
         cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_equal_codes),
+        cmocka_unit_test(test_children_beyond_the_room),
         cmocka_unit_test(test_the_file_stays_small),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);
