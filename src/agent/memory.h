@@ -39,6 +39,7 @@ struct memory_thread {
     uint64_t deaths;             /* of code objects, when the frames were looked at last */
     int64_t until_sample;        /* bytes to allocate before the next sample; 0: not known yet */
     uint64_t dice;
+    const void *moves; /* the block that Python's allocators were asked last to make larger */
 };
 extern __thread struct memory_thread memory_me __attribute__((tls_model("initial-exec")));
 

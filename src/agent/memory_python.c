@@ -126,16 +126,31 @@ static void *domain_calloc(void *ctx, size_t count, size_t size)
     return p;
 }
 
+/* Asked by an allocator of Python's above, and not for the block that it was asked for itself: for a table of its own. The first of these it
+ * had from libc before we were there, and that was told, so its end is to be told, too; of any other it is the end of nothing known.
+ * (Unless a record is being made just now: then this is a signal's.) */
+static bool is_for_tables(const struct memory_thread *me, const void *block)
+{
+    return me->inside && block != me->moves && me->ring &&
+           !atomic_load_explicit(&me->ring->writing, memory_order_relaxed);
+}
+
 static void *domain_realloc(void *ctx, void *block, size_t size)
 {
     const struct domain *d = domain_of(ctx);
     struct memory_thread *me = &memory_me;
+    uint32_t inside = me->inside;
+    if (unlikely(inside) && is_for_tables(me, block))
+        me->inside = 0;
     bool freed = memory_is_on() && block && memory_frees(block, d->order);
-    me->inside++;
+    me->inside = inside + 1;
+    me->moves = block;
     void *p = d->below.realloc(d->below.ctx, block, size);
-    me->inside--;
-    if (!p && freed)
+    if (!p && freed) {
+        me->inside = 0;
         memory_undo(block);
+    }
+    me->inside = inside;
     if (memory_is_on() && p)
         memory_allocated(d->allocator, p, size, d->order);
     return p;

@@ -288,9 +288,9 @@ def test_allocators_replaced_at_run_time(python, mode, truth_env, tmp_path):
 
 
 POOLS = """
-import os
+import os, sys
 import truthmodule as m
-for _ in range(50000):
+for _ in range(int(sys.argv[1])):
     m.mem_malloc(440)  # small
     m.mem_keep(0)
 os._exit(0)
@@ -300,11 +300,15 @@ os._exit(0)
 @pytest.mark.strict
 def test_tables_of_the_pools(python, truth_env, tmp_path):
     """Small blocks for which Python needs many new arenas: the tables in which it keeps those are asked for in the raw domain, inside of a
-    request for a block, and are not the program's."""
-    memory = opens(same([python.path, script(tmp_path, POOLS)], tmp_path / "x.pyro", "objects", env=truth_env))
+    request for a block, and are not the program's. The first table was there before that domain was watched, and counts until it is
+    given back for a larger one."""
+    few, memory = (opens(same([python.path, script(tmp_path, POOLS), str(count)], tmp_path / ("%d.pyro" % count), "objects", env=truth_env))
+                   for count in (1000, 50000))
     small = {a: (s["count"], s["bytes"]) for a, s in memory.of_line("/bad.py", line_of(POOLS, "# small")).items() if s["count"]}
     assert small.pop("mem") == (50000, 50000 * 440)
     assert set(small) <= {"object"}  # numbers
+    left = [sum((alive(s)[1] for s in m.without_python("realloc").values())) for m in (few, memory)]
+    assert left[0] - left[1] == 16 * 48
 
 
 @pytest.mark.strict
