@@ -85,9 +85,10 @@ struct heap {
     struct memlog *log; /* every event is kept; NULL: they are not. Owned */
     uint64_t log_ns;    /* what time it is, for the log */
     uint32_t interval;  /* of sampling, in bytes; 0: everything is told */
-    uint64_t unknown;   /* releases of what was never seen */
-    uint64_t missed;    /* blocks whose release was not seen: their address is somebody else's */
-    bool failed;        /* out of memory: what follows is not counted */
+    /* For tests, and told to nobody, for neither is a loss: releases of what was never seen (it was there before us), and blocks
+     * whose release was not seen, though their address is somebody else's by now (seen of what libc allocates for a thread). */
+    uint64_t unknown, missed;
+    bool failed; /* out of memory: what follows is not counted */
 };
 
 /* A release, to be undone. */
