@@ -192,12 +192,20 @@ void interpose_start(void)
     atomic_store(&started, true);
 }
 
+/* Does this thread hold the GIL? PyGILState_Check() does not answer that: it says yes where there is no interpreter any more, and
+ * to everybody once there was a second one. */
+static bool holds_gil(void)
+{
+    const py_tstate *mine = py.PyGILState_GetThisThreadState();
+    return mine && py.current_thread() == mine;
+}
+
 PUBLIC int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
                           void *(*routine)(void *), void *restrict arg)
 {
     NEXT(pthread_create);
     /* Python makes a thread's state before the thread, and holds the GIL meanwhile */
-    if (atomic_load_explicit(&started, memory_order_relaxed) && py.PyGILState_Check())
+    if (atomic_load_explicit(&started, memory_order_relaxed) && holds_gil())
         profile_cover_threads();
     return next(thread, attr, routine, arg);
 }

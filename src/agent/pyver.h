@@ -67,7 +67,6 @@ enum { PY_DOMAIN_RAW = 0, PY_DOMAIN_MEM = 1, PY_DOMAIN_OBJECT = 2, PY_DOMAINS = 
     X(PyEval_SetProfile, void, (py_tracefunc, py_object *))                                        \
     X(PyEval_SetTrace, void, (py_tracefunc, py_object *))                                          \
     X(PyThreadState_Get, py_tstate *, (void))                                                      \
-    X(PyGILState_Check, int, (void))                                                               \
     X(PyEval_GetFrame, py_frame *, (void))                                                         \
     X(PyEval_GetBuiltins, py_object *, (void))                                                     \
     X(PyEval_GetGlobals, py_object *, (void))                                                      \

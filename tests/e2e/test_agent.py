@@ -608,6 +608,81 @@ def test_rights_dropped(default_python, tmp_path):
     assert recording.row("f", file="<string>")["calls"] == 51
 
 
+# --- threads that C code makes ---
+
+# make_thread() makes a thread, make_thread_at_exit() does when main() has returned. The name of Python's is in the way of who asks for
+# it: it counts how often that was done with and without the interpreter lock.
+MAKES_THREADS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+int with_lock, without_lock;
+void *PyInterpreterState_ThreadHead(void *interpreter)
+{
+    void *(*next)(void *) = dlsym(RTLD_NEXT, "PyInterpreterState_ThreadHead");
+    void *(*holder)(void) = dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet");
+    void *(*mine)(void) = dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
+    *(mine() && holder() == mine() ? &with_lock : &without_lock) += 1;
+    return next(interpreter);
+}
+static void *idle(void *arg) { return arg; }
+int make_thread(void)
+{
+    pthread_t thread;
+    return pthread_create(&thread, NULL, idle, NULL) || pthread_join(thread, NULL);
+}
+static void at_the_end(void)
+{
+    printf("%d\n", make_thread());
+}
+int make_thread_at_exit(void) { return atexit(at_the_end); }
+"""
+
+
+def library(folder, text):
+    compiler = shutil.which("cc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    (folder / "library.c").write_text(text)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(folder / "library.so"), str(folder / "library.c"), "-ldl", "-lpthread"], check=True)
+    return str(folder / "library.so")
+
+
+@pytest.mark.strict
+def test_threads_made_after_the_end(python, tmp_path):
+    """The interpreter is gone, and with it what says who holds its lock."""
+    text = "import ctypes\ndef f(): pass\nf()\nctypes.CDLL(%r).make_thread_at_exit()\n" % library(tmp_path, MAKES_THREADS)
+    recording = record([python.path, "-c", text], tmp_path / "x.pyro", "--calls")
+    assert recording.stdout == "0\n" and recording.row("f", file="<string>")["calls"] == 1
+    whole(recording)
+
+
+@pytest.mark.strict
+def test_threads_made_without_the_lock(python, tmp_path):
+    """Nobody may look at Python's threads who has not got the interpreter lock; once there was another interpreter, Python says of everybody that he has."""
+    if python.version >= (3, 12):
+        pytest.skip("nobody looks: there is one hook for all threads")
+    made = library(tmp_path, MAKES_THREADS)
+    text = (
+        "import ctypes, threading\n"
+        "import _xxsubinterpreters as interpreters\n"
+        "library = ctypes.CDLL(%r)\n"
+        "def f(): pass\n"
+        "interpreters.destroy(interpreters.create())\n"
+        "for _ in range(5): assert library.make_thread() == 0\n"
+        "t = threading.Thread(target=f)\nt.start()\nt.join()\n"
+        "seen = [ctypes.c_int.in_dll(library, name).value for name in ('with_lock', 'without_lock')]\n"
+        "print(seen[0] > 0, seen[1])\n" % made)
+    recording = record([python.path, "-c", text], tmp_path / "x.pyro", "--calls", env=dict(os.environ, LD_PRELOAD=made))
+    looked, without_lock = recording.stdout.split()
+    if looked == "False":
+        pytest.skip("Python's own name comes first: it is in the program itself")
+    assert without_lock == "0" and recording.row("f", file="<string>")["calls"] == 1
+    whole(recording)
+
+
 # --- where it cannot get in ---
 
 
