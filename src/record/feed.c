@@ -263,7 +263,10 @@ static void restart(struct feed *f, uint64_t ns)
     if (f->has_lines)
         linetree_finish(&f->lines);
     struct events *e = f->events;
-    for (size_t n = e ? e->stack.len : 0; n > 0; n--)
+    if (!e)
+        return;
+    e->skipped = 0; /* the ends of those never come: the first end is that of the top */
+    for (size_t n = e->stack.len; n > 0; n--)
         events_end(e, e->stack.data[n - 1].code, RECORD_EVENT_LOST, ns);
 }
 

@@ -133,4 +133,5 @@ void linetree_finish(struct linetree *t)
 {
     while (t->stack.len > 1)
         pop(t);
+    t->skipped = 0;
 }

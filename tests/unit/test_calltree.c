@@ -83,14 +83,20 @@ static void test_coroutines(void **state ATTR_UNUSED)
 static const struct session_clock NOW = {.tick = 1, .ns = 1, .ns_per_tick = 1};
 
 /* A ring in plain memory. */
-static struct feed *new_feed(struct ring_header **ret_ring)
+static struct feed *new_traced_feed(const struct events_options *trace,
+                                    struct ring_header **ret_ring)
 {
     struct feed *f = NULL;
     struct ring_header *ring = calloc(1, RING_SLOT_BYTES);
     assert_non_null(ring);
-    assert_int_equal(feed_new(0, ring, true, NULL, 0, &f), 0);
+    assert_int_equal(feed_new(0, ring, true, trace, 0, &f), 0);
     *ret_ring = ring;
     return f;
+}
+
+static struct feed *new_feed(struct ring_header **ret_ring)
+{
+    return new_traced_feed(NULL, ret_ring);
 }
 
 static void put(struct ring_header *ring, uint64_t word)
@@ -153,12 +159,47 @@ static void test_long_pauses(void **state ATTR_UNUSED)
     free(ring);
 }
 
+static void put_ext(struct ring_header *ring, enum ring_ext kind)
+{
+    put(ring, ring_word(RING_EXT, (uint32_t)kind, 1));
+}
+
+/* A thread that was paused deeper than the timeline goes is back: what it calls then is told again. */
+static void test_back_from_below_the_depth(void **state ATTR_UNUSED)
+{
+    enum { DEEP = 100, DEPTH = 3 };
+    const struct events_options options = {.max_depth = DEPTH};
+    struct feed_codes codes = {0};
+    struct ring_header *ring;
+    struct feed *f = new_traced_feed(&options, &ring);
+    for (int i = 0; i < DEEP; i++)
+        put(ring, ring_word(RING_ENTER, 5, 1));
+    put_ext(ring, RING_EXT_PAUSE);
+    put_ext(ring, RING_EXT_GO);
+    put(ring, ring_word(RING_OPEN, 5, 1));
+    assert_true(feed_take(f, &codes, &NOW, UINT64_MAX) > 0);
+    assert_int_equal(f->events->left_out, DEEP - DEPTH);
+    assert_int_equal(f->events->stack.len, 1);
+    uint64_t before = f->events->traced;
+    put(ring, ring_word(RING_ENTER, 6, 1));
+    put(ring, ring_word(RING_LEAVE, 6, 1));
+    assert_true(feed_take(f, &codes, &NOW, UINT64_MAX) > 0);
+    assert_int_equal(f->events->traced - before, 2);
+    assert_int_equal(f->events->left_out, DEEP - DEPTH);
+    feed_free(f);
+    free(ring);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paths),         cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_coroutines),    cmocka_unit_test(test_hostile_words),
-        cmocka_unit_test(test_nonsense_head), cmocka_unit_test(test_long_pauses),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_coroutines),
+        cmocka_unit_test(test_hostile_words),
+        cmocka_unit_test(test_nonsense_head),
+        cmocka_unit_test(test_long_pauses),
+        cmocka_unit_test(test_back_from_below_the_depth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,6 +109,20 @@ static void test_generator_and_losses(void **state ATTR_UNUSED)
     linetree_release(&t);
 }
 
+/* What ran too deep to be told apart has ended with the rest. */
+static void test_finish_forgets_the_depth(void **state ATTR_UNUSED)
+{
+    struct linetree t;
+    assert_int_equal(linetree_init(&t), 0);
+    for (int i = 0; i < LINETREE_MAX_DEPTH + 5; i++)
+        linetree_enter(&t, 1, false);
+    linetree_finish(&t);
+    linetree_enter(&t, 2, false);
+    linetree_leave(&t, 2);
+    assert_int_equal(t.stack.len, 1);
+    linetree_release(&t);
+}
+
 /* --- the file, and what is made of it --- */
 
 static char path[] = "/tmp/pyrometer-exact-lines-XXXXXX";
@@ -310,6 +324,7 @@ int main(void)
         cmocka_unit_test(test_call),
         cmocka_unit_test(test_recursion),
         cmocka_unit_test(test_generator_and_losses),
+        cmocka_unit_test(test_finish_forgets_the_depth),
         cmocka_unit_test(test_analysis),
         cmocka_unit_test(test_summary_of_equals),
         cmocka_unit_test(test_codec_bounds),
