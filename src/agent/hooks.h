@@ -29,13 +29,14 @@ void profile_others(void);
 void profile_on_call(py_frame *frame);
 void profile_on_return(py_frame *frame, const py_object *value);
 
-/* The type of the exception that leaves the function which ends next: the trace function is told, the
- * profile function is not. NULL: nobody was. */
-extern __thread const py_object *profile_raised __attribute__((tls_model("initial-exec")));
-
 /* The trace function, for lines: trace.c. Is it the one that tells of functions, too? */
 bool trace_tells_functions(void);
 void trace_cover(py_tstate *t);
 void trace_take_out(py_tstate *t);
+/* Exceptions that passed through functions which run: the trace function is told of them, the profile function is not. A
+ * function begins; it ends, left by one or not: then its type is noted, if it is known; and others take the hook's place. */
+void trace_begins(py_frame *frame);
+void trace_ends(py_frame *frame, bool raises);
+void trace_forgets(void);
 
 #endif

@@ -11,7 +11,6 @@
 #include "agent/notes.h"
 #include "agent/select.h"
 
-__thread const py_object *profile_raised;
 static bool filtering; /* some code is left out, and so are the C functions it calls */
 
 void profile_on_return(py_frame *frame, const py_object *value)
@@ -26,8 +25,8 @@ void profile_on_return(py_frame *frame, const py_object *value)
         notes_yield(pyver_frame_code(frame), value);
     else if (unlikely(mark & CODE_NOTED) && value)
         notes_result(value);
-    if (unlikely(kind == RING_UNWIND) && profile_raised && notes_are_wanted())
-        notes_exception(profile_raised);
+    if (kind != RING_SUSPEND)
+        trace_ends(frame, kind == RING_UNWIND);
     codes_emit(kind, mark, (uint64_t)(uintptr_t)frame);
 }
 
@@ -50,6 +49,8 @@ void profile_on_call(py_frame *frame)
     if (unlikely(mark & RING_CODE_LEFT_OUT))
         return;
     bool resumes = unlikely(mark & RING_CODE_GENERATOR) && pyver_frame_started(frame);
+    if (!resumes)
+        trace_begins(frame);
     if (unlikely(mark & (RING_CODE_COROUTINE | CODE_NOTED)) && !resumes)
         note_begin(frame, mark);
     codes_emit(resumes ? RING_RESUME : RING_ENTER, mark, (uint64_t)(uintptr_t)frame);
@@ -191,6 +192,7 @@ void profile_others(void)
 {
     if (setting || !guest.on)
         return;
+    trace_forgets();
     guest_emit_pause(RING_PAUSE_OTHER);
     guest_resync();
     py.Py_AddPendingCall(cover_later, NULL); /* if it was removed, we are back at once */

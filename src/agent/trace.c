@@ -5,7 +5,10 @@
  * hears of, it is the one hook there is: two would cost twice. */
 #include "agent/hooks.h"
 #include "agent/lines.h"
+#include "agent/notes.h"
 #include "agent/select.h"
+
+#include <string.h>
 
 bool trace_tells_functions(void)
 {
@@ -17,11 +20,73 @@ static inline void on_line(py_frame *frame)
     guest_emit(RING_LINE, py_u32(frame, py.frame_lineno) & RING_MAX_VALUE);
 }
 
-/* An exception passes through a function: (type, value, traceback). */
-static void on_exception(const py_object *arg)
+/* --- which exception leaves a function ---
+ *
+ * The interpreter tells of an exception in every function that it passes through, but not again of one that is raised once more: by a
+ * bare raise, at the end of a finally or a with. So what was told is kept until the function ends, in a small table of the thread's, by
+ * frame; and as a name, for by then the exception may be gone, and its type with it. If it leaves from where it was told, or if no
+ * other was told, this is it. Else nobody knows, and nothing is said; so too where another frame took the place in the table. */
+
+enum { PLACES = 32, SHIFT = 64 - 5, NAME_BYTES = 112 };
+struct raised {
+    const py_frame *frame; /* NULL: a free place */
+    int32_t at;            /* the instruction */
+    bool several;          /* of different names */
+    char name[NAME_BYTES]; /* cut, or ended by a zero */
+};
+static_assert(PLACES == 1 << (64 - SHIFT), "a place for each hash");
+static_assert(sizeof(struct raised[PLACES]) <= GUEST_PAGE, "they fit the thread's page");
+
+static struct raised *raised_in(const py_frame *frame)
 {
-    profile_raised = arg && py_type(arg) == py.tuple_type ? pyver_tuple_item(arg, 0) : NULL;
+    struct raised *all = guest_me.page;
+    return &all[(uint64_t)(uintptr_t)frame * 0x9e3779b97f4a7c15ull >> SHIFT];
 }
+
+/* An exception passes through a function: (type, value, traceback). */
+static void on_exception(py_frame *frame, const py_object *arg)
+{
+    if (!notes_are_wanted() || !arg || py_type(arg) != py.tuple_type)
+        return;
+    const py_object *type = pyver_tuple_item(arg, 0);
+    struct guest_thread *me = &guest_me;
+    if (!me->page)
+        me->page = guest_map(GUEST_PAGE, -1, 0);
+    if (!me->page || !type)
+        return;
+    struct raised *r = raised_in(frame);
+    const char *name = pyver_type_name(type);
+    bool other = r->frame == frame && (r->several || strncmp(r->name, name, NAME_BYTES) != 0);
+    *r = (struct raised){.frame = frame, .at = pyver_frame_place(frame), .several = other};
+    memcpy(r->name, name, strnlen(name, NAME_BYTES));
+}
+
+void trace_begins(py_frame *frame)
+{
+    if (unlikely(guest_me.page) && raised_in(frame)->frame == frame)
+        raised_in(frame)->frame =
+            NULL; /* of a function that was there before, whose end was not told */
+}
+
+void trace_ends(py_frame *frame, bool raises)
+{
+    if (likely(!guest_me.page))
+        return;
+    struct raised *r = raised_in(frame);
+    if (r->frame != frame)
+        return;
+    if (raises && (!r->several || r->at == pyver_frame_place(frame)))
+        notes_exception_name(r->name, strnlen(r->name, NAME_BYTES));
+    r->frame = NULL;
+}
+
+void trace_forgets(void)
+{
+    if (guest_me.page)
+        memset(guest_me.page, 0, GUEST_PAGE);
+}
+
+/* --- the hooks --- */
 
 /* Everybody's lines, and functions: the usual case. */
 static int on_all(py_object *self, py_frame *frame, int what, py_object *arg)
@@ -34,7 +99,7 @@ static int on_all(py_object *self, py_frame *frame, int what, py_object *arg)
     else if (what == PY_WHAT_RETURN)
         profile_on_return(frame, arg);
     else if (what == PY_WHAT_EXCEPTION)
-        on_exception(arg);
+        on_exception(frame, arg);
     return 0;
 }
 
@@ -46,7 +111,7 @@ static int on_some(py_object *self, py_frame *frame, int what, py_object *arg)
         if (!(codes_mark(pyver_frame_code(frame)) & (RING_CODE_LEFT_OUT | CODE_NO_LINES)))
             on_line(frame);
     } else if (what == PY_WHAT_EXCEPTION) {
-        on_exception(arg);
+        on_exception(frame, arg);
     } else if (trace_tells_functions()) {
         if (what == PY_WHAT_CALL)
             profile_on_call(frame);

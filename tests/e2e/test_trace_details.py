@@ -164,6 +164,76 @@ def test_exception_types(python, options):
     assert [c.get("args", {}).get("exception") for c in calls_of(path) if c["name"] == "caught"] == [None]
 
 
+RAISED_AGAIN = """
+import sys
+def other():
+    try: raise ValueError
+    except ValueError: pass
+def bare():
+    try: raise KeyError
+    except KeyError:
+        other()
+        raise
+def at_last():
+    try: raise KeyError
+    finally: other()
+class Context:
+    def __enter__(self): pass
+    def __exit__(self, *exception): other()
+def within():
+    with Context(): raise KeyError
+def replaced():
+    try: raise KeyError
+    except KeyError: raise OSError
+def passed(): replaced()
+def mixed():
+    try: raise KeyError
+    except KeyError:
+        try: raise ValueError
+        except ValueError: pass
+        raise
+def generator():
+    try:
+        yield
+        raise KeyError
+    except KeyError:
+        yield
+        raise
+def consumes():
+    for _ in generator(): other()
+def caught():
+    try: raise KeyError
+    except KeyError: pass
+def callers():
+    raise
+def with_callers():
+    try: raise KeyError
+    except KeyError: callers()
+def foreign():
+    raise OSError
+for f in bare, at_last, within, passed, mixed, consumes, caught, with_callers:
+    try: f()
+    except Exception: pass
+sys.settrace(lambda *args: None)
+try: foreign()
+except OSError: pass
+sys.settrace(None)
+"""
+
+
+@pytest.mark.parametrize("options", [["--lines"], ["--lines", "--no-c-calls"]], ids=["lines", "python"])
+@pytest.mark.strict
+def test_exceptions_raised_again(python, options):
+    """Below 3.12 the trace function is not told when an exception is raised again: what others were caught meanwhile must not be taken for it."""
+    pyrometer("run", "--quiet", "--trace", *options, "-o", "again.pyro", "--", python.path, "-c", RAISED_AGAIN, check=0)
+    expected = dict.fromkeys(("bare", "at_last", "within", "mixed", "consumes", "callers", "with_callers"), ["KeyError"])
+    expected.update(replaced=["OSError"], passed=["OSError"], caught=[None], generator=[None, None, "KeyError"], foreign=["OSError"])
+    if python.version < (3, 12):  # nobody can tell
+        expected.update(mixed=[None], callers=[None], foreign=[None] if options == ["--lines"] else [])
+    assert {name: notes("again.pyro", name, "exception") for name in expected} == expected
+    assert set(notes("again.pyro", "other", "exception")) == {None}
+
+
 @EVERY_WAY
 def test_collections(python, options):
     path, done = record(python, "collect", *options)
