@@ -44,15 +44,22 @@ static void take_in(struct drain *d, uint32_t slot)
         session_unmap_slot(ring);
 }
 
+/* Nothing comes after this: what runs, or is paused, has done so to the end. */
+static void conclude(const struct drain *d, struct feed *f)
+{
+    linetree_finish(&f->lines);
+    if (f->paused_at)
+        f->paused_ticks += session_tick(d->session) - f->paused_at;
+    f->paused_at = 0;
+}
+
 /* Its thread or process has ended, and all it said has been taken. */
 static void give_back(struct drain *d, uint32_t slot)
 {
     struct feed *f = d->feed[slot];
     struct feed **place = vec_push(&d->done);
     f->closed = true;
-    linetree_finish(&f->lines);
-    if (f->paused_at) /* and it never came back */
-        f->paused_ticks += session_tick(d->session) - f->paused_at;
+    conclude(d, f);
     session_unmap_slot(f->ring);
     f->ring = NULL;
     if (place)
@@ -142,6 +149,11 @@ static void *drain_main(void *arg)
     while (look_at_all(d, true))
         ;
     look_at_all(d, true); /* those that had ended are given back */
+    pthread_mutex_lock(&d->lock);
+    for (uint32_t slot = 0; slot < RING_MAX_SLOTS; slot++)
+        if (d->feed[slot]) /* its process outlives the recording */
+            conclude(d, d->feed[slot]);
+    pthread_mutex_unlock(&d->lock);
     return NULL;
 }
 

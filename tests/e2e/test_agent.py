@@ -431,6 +431,15 @@ def test_another_profiler_is_told(python, tmp_path):
     assert words in done.stderr and "lost: " + words in pyrometer("report", "x.pyro", check=0).stdout
 
 
+def test_another_profiler_to_the_end(python, tmp_path):
+    """A pause that lasts when the recording ends is told, too."""
+    if python.version >= (3, 12):
+        pytest.skip("there is room for all")
+    text = "import cProfile, time\ndef f(): pass\nf()\np = cProfile.Profile()\np.enable()\ntime.sleep(1)\n"
+    recording = record([python.path, "-c", text], tmp_path / "x.pyro", "--calls", "--for", "0.3")
+    assert recording.stats()["event_paused_ns"] > 0
+
+
 # --- bad days ---
 
 LONG = (

@@ -71,6 +71,31 @@ def test_however_it_ends(python, tmp_path, end, status):
     recording.verify()
 
 
+OUTLIVES = """import time
+def leaf(): pass
+def spin(end):
+    while time.monotonic() < end: leaf()
+def main():
+    spin(time.monotonic() + 1)
+main()
+"""
+
+
+@pytest.mark.strict
+def test_what_outlives_the_recording(python, tmp_path):
+    """Lines whose calls still run when the recording ends have the callee time up to then."""
+    program = tmp_path / "outlives.py"
+    program.write_text(OUTLIVES)
+    recording = record([python.path, str(program)], tmp_path / "a.pyro", "--lines", "--for", "0.3")
+    (file,) = [f for f in exact(recording)["files"] if f["file"] == str(program)]
+    line = {l["line"]: l for l in file["lines"]}
+    assert line[4]["hits"] > 100
+    for number, callee in ((6, "spin"), (7, "main")):
+        assert line[number]["total"] > line[number]["self"], number
+        assert [(c["function"], c["calls"]) for c in line[number]["calls"]] == [(callee, 1)]
+    assert line[7]["total"] >= line[6]["total"] > line[4]["self"]
+
+
 LONG = 2000
 
 
