@@ -186,6 +186,34 @@ def heaps():
         put("heaps", "all-%d" % flags, bytes([flags]) + stacks + pages + undone + handed + unit(jump | turn, 2**40))
 
 
+def feeds():
+    """Words of a ring of events: nine bytes each, see fuzz_feed.c."""
+    turn, finish, jump = 1, 2, 4
+
+    def word(kind, value, ticks=5, what=0):
+        return struct.pack("<BQ", what, ticks << 32 | value << 4 | kind)
+
+    def ext(kind, payload=b""):
+        payload += bytes(-len(payload) % 8)
+        words = struct.unpack("<%dQ" % (len(payload) // 8), payload)
+        return word(14, kind | len(words) << 8) + b"".join(struct.pack("<BQ", 0, w) for w in words)
+
+    enter, leave, unwind, suspend, resume, c_enter, c_leave, c_raise, line, opened, time, wait, frame = range(1, 14)
+    code = ext(1, struct.pack("<6I", 1, 0, 5, 4, 4, 4) + b"mainmaina.py")
+    calls = (ext(6, b"MainThread") + ext(5, struct.pack("<8I", *range(1, 9))) + code + word(opened, 9) + ext(15, b"a=1") + word(enter, 1)
+             + word(line, 10) + word(c_enter, 2) + word(c_leave, 2) + word(c_enter, 2) + word(c_raise, 2) + word(line, 11)
+             + ext(16, b"None") + word(leave, 1, what=turn) + word(15, 0) + ext(11, b"KeyError") + word(unwind, 9, what=turn))
+    tasks = (ext(14, b"Task-1") + word(enter, 3) + word(frame, 7, 4096) + word(line, 20) + word(suspend, 3) + word(frame, 7, 4096)
+             + word(resume, 3) + word(frame, 7, 4096, turn | finish) + word(leave, 3) + word(frame, 7, 4096))
+    said = (ext(7, b"mark") + ext(8, struct.pack("<d", 2.5) + b"rows") + ext(9, b"span") + ext(12, struct.pack("<Q", 2))
+            + ext(13, struct.pack("<Q", 40)) + ext(10) + word(time, 1, 7) + word(wait, 0, 20000, turn))
+    pauses = (b"".join(word(enter, i % 3 + 1) for i in range(8)) + ext(3, struct.pack("<Q", 1)) + ext(4) + word(opened, 1) + word(enter, 2)
+              + word(leave, 2) + word(leave, 1) + ext(3, struct.pack("<Q", 3)) + word(enter, 5) + word(leave, 5, what=turn | finish) + ext(4))
+    for flags in range(16):
+        put("feed", "all-%d" % flags, bytes([flags]) + calls + tasks + said + pauses + word(enter, 1, what=turn) + word(14, 9 | 900 << 8, what=turn))
+    put("feed", "jump", bytes([9]) + calls + struct.pack("<BQ", jump | turn, 1000) + struct.pack("<BQ", jump | turn, 2**40))
+
+
 def elf():
     """A header, two tables of symbols and their texts, as in test_elf.c."""
     strings = b"\0_PyRuntime\0PyCode_Type\0Py_Version\0"
@@ -278,9 +306,10 @@ def tomls():
 
 
 def main():
-    for fuzzer in ("reader", "profile", "elf", "maps", "lines", "debug_offsets", "zip", "heaps", "pysource", "import_files", "import_json", "import_marshal", "toml"):
+    for fuzzer in ("reader", "profile", "elf", "maps", "lines", "debug_offsets", "zip", "feed", "heaps", "pysource", "import_files", "import_json", "import_marshal", "toml"):
         shutil.rmtree(os.path.join(CORPUS, fuzzer), ignore_errors=True)
     profiles()
+    feeds()
     heaps()
     elf()
     maps()

@@ -107,27 +107,60 @@ static void put(struct ring_header *ring, uint64_t word)
     atomic_store(&ring->head, head + 1);
 }
 
-static void test_hostile_words(void **state ATTR_UNUSED)
+enum { MAX_PAYLOAD = 31 }; /* words: all that is put between two turns fits the ring */
+
+static uint64_t random_word(unsigned *seed)
+{
+    uint64_t word = 0;
+    for (int k = 0; k < 4; k++)
+        word = word << 16 | (uint64_t)(rand_r(seed) & 0xffff);
+    unsigned how = (unsigned)rand_r(seed);
+    uint32_t value = (uint32_t)(word >> 4) & RING_MAX_VALUE;
+    if ((word & 15) == RING_EXT &&
+        how % 64) /* mostly a kind that there is, and a length that fits */
+        value = value % (RING_EXT_RESULT + 4) | how / 64 % (MAX_PAYLOAD + 1) << 8;
+    else if (how % 4) /* mostly functions that come again */
+        value &= 15;
+    return ring_word(word & 15, value, how % 16 ? word >> 56 : word >> 32);
+}
+
+/* Returns how many records were decoded, in as many feeds as it took. */
+static uint64_t feed_nonsense(const struct events_options *trace, int words)
 {
     struct feed_codes codes = {0};
-    struct ring_header *ring;
-    struct feed *f = new_feed(&ring);
+    struct ring_header *ring = NULL;
+    struct feed *f = new_traced_feed(trace, &ring);
+    uint64_t records = 0;
     unsigned seed = 1;
-    for (int i = 0; i < 200000; i++) {
-        uint64_t word = 0;
-        for (int k = 0; k < 4; k++)
-            word = word << 16 | (uint64_t)(rand_r(&seed) & 0xffff);
-        if ((word & 15) == RING_EXT && i % 3)
-            word &= ~(uint64_t)0xfffff000u; /* a payload that may fit */
-        put(ring, word);
-        if (i % 1000 == 999 && feed_take(f, &codes, &NOW, UINT64_MAX) < 0)
-            break; /* given up: a length past the head */
+    for (int i = 0; i < words; i++) {
+        put(ring, random_word(&seed));
+        if (i % 1000 != 999)
+            continue;
+        for (int k = 0; k < MAX_PAYLOAD; k++) /* the last payload is not cut short */
+            put(ring, 0);
+        if (feed_take(f, &codes, &NOW, UINT64_MAX) >= 0)
+            continue;
+        records += f->records; /* given up: a length past the head */
+        feed_free(f);
+        free(ring);
+        f = new_traced_feed(trace, &ring);
     }
+    records += f->records;
     for (size_t i = 0; i < codes.fresh.len; i++)
         feed_code_release(&codes.fresh.data[i]);
     vec_release(&codes.fresh);
     feed_free(f);
     free(ring);
+    return records;
+}
+
+static void test_hostile_words(void **state ATTR_UNUSED)
+{
+    enum { WORDS = 200000 };
+    const struct events_options all = {0}, some = {.min_ns = 50, .max_depth = 5};
+    assert_true(feed_nonsense(NULL, WORDS) > WORDS / 4);
+    assert_true(feed_nonsense(&all, WORDS) > WORDS / 4);
+    assert_true(feed_nonsense(&some, WORDS) > WORDS / 4);
 }
 
 static void test_nonsense_head(void **state ATTR_UNUSED)
