@@ -83,15 +83,40 @@ static void complete(char **out, char *const *env, char *preload, size_t preload
     out[n] = NULL;
 }
 
-static bool wants_completing(char *const *env)
+/* Is there a recorder behind an invitation, "PID:FD:KEY"? */
+static bool has_recorder(const char *invitation)
 {
-    return interpose_preload[0] && guest.session && count(env) < MAX_ENVIRONMENT;
+    char path[64], *at;
+    int why = errno;
+    unsigned long pid = strtoul(invitation, &at, 10);
+    unsigned long fd = *at == ':' ? strtoul(at + 1, NULL, 10) : 0;
+    snprintf(path, sizeof path, "/proc/%lu/fd/%lu", pid, fd);
+    bool has = access(path, F_OK) == 0;
+    errno = why;
+    return has;
 }
 
+/* Another recorder, that of a `pyrometer run` in the program, starts this child. One that is no more counts for nothing. */
+static bool is_invited_elsewhere(char *const *env)
+{
+    for (size_t i = 0; env && env[i]; i++)
+        if (starts_with(env[i], RING_VARIABLE "=") && strcmp(env[i], interpose_variable) != 0)
+            return has_recorder(env[i] + strlen(RING_VARIABLE "="));
+    return false;
+}
+
+static bool wants_completing(char *const *env)
+{
+    return interpose_preload[0] && guest.session && count(env) < MAX_ENVIRONMENT &&
+           !is_invited_elsewhere(env);
+}
+
+/* Asked once: the answer may be another one in the next moment, and the room is for this one. */
 #define WITH_ENVIRONMENT(env)                                                                      \
-    char *room_[wants_completing(env) ? count(env) + 3 : 1];                                       \
+    const bool wanted_ = wants_completing(env);                                                    \
+    char *room_[wanted_ ? count(env) + 3 : 1];                                                     \
     char preload_[preload_size(env)];                                                              \
-    if (wants_completing(env)) {                                                                   \
+    if (wanted_) {                                                                                 \
         complete(room_, env, preload_, sizeof preload_);                                           \
         (env) = room_;                                                                             \
     }

@@ -292,12 +292,29 @@ CHILD = "def child(): pass\nfor _ in range(7): child()"
     "os.posix_spawn(sys.executable, [sys.executable, '-c', CHILD], {}); os.wait()",
     "os.fork() or os.execve(sys.executable, [sys.executable, '-c', CHILD], {}); os.wait()",
     "os.spawnv(os.P_WAIT, sys.executable, [sys.executable, '-c', CHILD])",
-], ids=["subprocess", "emptied", "shell", "system", "system-preload", "popen", "posix_spawn", "exec", "spawnv"])
+    "subprocess.run([sys.executable, '-c', CHILD], env={'PYROMETER_AGENT': '%d:3:1' % 2**30})",  # of a recorder that is no more
+], ids=["subprocess", "emptied", "shell", "system", "system-preload", "popen", "posix_spawn", "exec", "spawnv", "stale"])
 @pytest.mark.strict
 def test_children(python, tmp_path, how):
     text = "import os, shlex, subprocess, sys\nCHILD = %r\nCOMMAND = sys.executable + ' -c ' + shlex.quote(CHILD)\n%s\n" % (CHILD, how)
     recording = record([python.path, "-c", text], tmp_path / "x.pyro", "--calls")
     assert recording.row("child")["calls"] == 7
+
+
+@pytest.mark.parametrize("options", [["--calls"], ["--memory"]], ids=lambda o: o[0][2:])
+@pytest.mark.strict
+def test_recorded_within(python, tmp_path, options):
+    """A recorded program records another: that one's calls are in the inner recording, its own in the outer one."""
+    text = ("import subprocess\ndef outer(): pass\nfor _ in range(5): outer()\n"
+            "subprocess.run(%r, check=True)\n" % ([PYROMETER, "run", "--quiet", "--no-history", "--calls", "-o", "inner.pyro", "--", python.path, "-c",
+                                                  CHILD + "\nimport subprocess, sys\n" "subprocess.run([sys.executable, '-c', %r], env={})" % CHILD],))
+    recording = record([python.path, "-c", text], tmp_path / "x.pyro", *options)
+    inner = harness.Recording("inner.pyro")
+    assert inner.row("child")["calls"] == 14 and inner.row("outer", file="<string>") is None
+    whole(inner)
+    if options == ["--calls"]:
+        assert recording.row("outer", file="<string>")["calls"] == 5 and recording.row("child") is None
+        whole(recording)
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
