@@ -47,7 +47,8 @@ struct calltree {
     struct calltree_open *open;
     uint32_t open_mask, open_count;
     uint64_t skipped; /* calls below CALLTREE_MAX_DEPTH, so that their leaves are known */
-    bool failed;      /* out of memory: what follows is not counted */
+    bool failed;      /* out of memory: what follows is not counted … */
+    uint64_t lost;    /* … but as so many records, since the last taking */
 };
 
 int calltree_init(struct calltree *t);
@@ -91,8 +92,10 @@ static inline void calltree_time(struct calltree *t, uint64_t ticks)
 
 static inline void calltree_enter(struct calltree *t, uint32_t code, bool resumes)
 {
-    if (unlikely(t->failed))
+    if (unlikely(t->failed)) {
+        t->lost++;
         return;
+    }
     if (unlikely(t->stack.len >= CALLTREE_MAX_DEPTH)) {
         t->skipped++;
         return;
@@ -102,6 +105,7 @@ static inline void calltree_enter(struct calltree *t, uint32_t code, bool resume
     uint32_t *slot = node == UINT32_MAX ? NULL : vec_push(&t->stack);
     if (unlikely(!slot)) {
         t->failed = true;
+        t->lost++;
         return;
     }
     *slot = node;

@@ -285,7 +285,8 @@ static void carry_events(struct carry *c, struct feed *f)
     v[RECORD_STAT_EVENTS_TRACED] += e->traced;
     v[RECORD_STAT_EVENTS_LEFT_OUT] += e->left_out;
     v[RECORD_STAT_EVENTS_TOO_DEEP] += e->too_deep;
-    e->traced = e->left_out = e->too_deep = 0;
+    v[RECORD_STAT_EVENTS_LOST] += e->lost;
+    e->traced = e->left_out = e->too_deep = e->lost = 0;
     if (c->keeps) {
         atomic_fetch_sub(&c->d->held_bytes, window_take(&c->d->window, f));
         return;
@@ -371,11 +372,12 @@ static void carry_feed(struct carry *c, struct feed *f)
     v[RECORD_STAT_EVENTS] += f->records;
     v[RECORD_STAT_EVENTS_DAMAGED] += f->nonsense;
     v[RECORD_STAT_EVENT_WAIT_NS] += ns_of(c, f->room_ticks - f->room_carried);
-    v[RECORD_STAT_EVENTS_LOST] += f->lost - f->lost_carried;
+    v[RECORD_STAT_EVENTS_LOST] += f->lost - f->lost_carried + f->tree.lost + f->lines.lost;
     f->room_carried = f->room_ticks;
     f->lost_carried = f->lost;
     v[RECORD_STAT_EVENT_PAUSED_NS] += ns_of(c, f->paused_ticks);
     f->records = f->nonsense = f->waited_ticks = f->paused_ticks = 0;
+    f->tree.lost = f->lines.lost = 0;
 }
 
 /* The window ends with the last event of any thread, and not now: a program that waits, or that was stopped

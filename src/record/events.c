@@ -123,6 +123,9 @@ static void put_begins(struct events *e)
     size_t held = 0;
     for (; e->written < e->stack.len; e->written++) {
         const struct events_call *call = &e->stack.data[e->written];
+        /* here as well as at ends: a program may go far down before it comes back. And before the begin, for notes follow it */
+        if (unlikely(e->block.notes.len >= NOTES_BYTES))
+            events_finish_block(e, false);
         if (unlikely(!e->block.count))
             put_open(e);
         put(e, symbol_of(e, call), call->begin_ns);
@@ -198,6 +201,7 @@ void events_begin(struct events *e, uint32_t code, enum record_event_kind kind, 
     }
     if (unlikely(e->failed || !vec_reserve(&e->stack, e->stack.len + 1))) {
         e->failed = true;
+        e->lost++;
         return;
     }
     e->stack.data[e->stack.len++] = (struct events_call){ns, code, kind};
@@ -253,8 +257,10 @@ void events_end(struct events *e, uint32_t code, enum record_event_kind kind, ui
         e->skipped--;
         return;
     }
-    if (unlikely(e->failed))
+    if (unlikely(e->failed)) {
+        e->lost++;
         return;
+    }
     if (likely(e->stack.len && e->stack.data[e->stack.len - 1].code == code))
         end_top(e, kind, ns);
     else
@@ -344,6 +350,10 @@ void events_finish_block(struct events *e, bool last)
         if (place)
             e->done.len--;
         e->failed = true;
+        e->lost += b->count;
+        release_block(b);
+        e->codes.len = 0;
+        start_block(e, end);
         return;
     }
     *place = d;

@@ -82,7 +82,8 @@ struct events {
     size_t done_bytes;
     VEC(struct events_done *) kept;      /* window.h's, oldest first */
     uint64_t traced, left_out, too_deep; /* since the last taking */
-    bool failed;                         /* out of memory: what follows is not kept */
+    bool failed;                         /* out of memory: what follows is not kept … */
+    uint64_t lost; /* … but counted, since the last taking, with what was to be kept */
 };
 
 void events_init(struct events *e, const struct events_options *options, uint64_t start_ns);

@@ -84,8 +84,12 @@ static void end(struct linetree *t, uint32_t cell)
 
 void linetree_enter(struct linetree *t, uint32_t code, bool resumes)
 {
-    if (unlikely(t->failed || !code))
+    if (unlikely(!code))
         return;
+    if (unlikely(t->failed)) {
+        t->lost++;
+        return;
+    }
     if (unlikely(t->stack.len >= LINETREE_MAX_DEPTH)) {
         t->skipped++;
         return;
@@ -94,6 +98,7 @@ void linetree_enter(struct linetree *t, uint32_t code, bool resumes)
     struct linetree_frame *f = call == UINT32_MAX ? NULL : vec_push(&t->stack);
     if (unlikely(!f)) {
         t->failed = true;
+        t->lost++;
         return;
     }
     *f = (struct linetree_frame){code, t->cells.data[call].next, call};

@@ -54,7 +54,8 @@ struct linetree {
     uint64_t now;                     /* ticks that have passed */
     uint32_t left;                    /* the cell that the last function to leave was in */
     uint64_t skipped;                 /* calls below LINETREE_MAX_DEPTH */
-    bool failed;                      /* out of memory: what follows is not counted */
+    bool failed;                      /* out of memory: what follows is not counted … */
+    uint64_t lost;                    /* … but as so many records, since the last taking */
 };
 
 int linetree_init(struct linetree *t);
@@ -98,12 +99,17 @@ static inline void linetree_time(struct linetree *t, uint64_t ticks)
 static inline void linetree_line(struct linetree *t, uint32_t line)
 {
     struct linetree_frame *f = linetree_top(t);
+    if (unlikely(t->failed)) { /* whose line it is, is not known any more */
+        t->lost++;
+        return;
+    }
     uint32_t cell = t->cells.data[f->cell].next;
     const struct linetree_cell *c = &t->cells.data[cell];
     if (unlikely(!cell || c->line != line || c->code != f->code)) {
         cell = linetree_find(t, f->code, line, 0);
         if (cell == UINT32_MAX) {
             t->failed = true;
+            t->lost++;
             return;
         }
         t->cells.data[f->cell].next = cell;

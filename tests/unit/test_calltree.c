@@ -60,6 +60,20 @@ static void test_losses(void **state ATTR_UNUSED)
     calltree_release(&t);
 }
 
+/* Without memory calls are not counted where they belong, but as lost. */
+static void test_failure_is_counted(void **state ATTR_UNUSED)
+{
+    struct calltree t;
+    assert_int_equal(calltree_init(&t), 0);
+    calltree_enter(&t, 1, false);
+    t.failed = true;
+    calltree_enter(&t, 2, false);
+    calltree_enter(&t, 2, true);
+    assert_int_equal(t.lost, 2);
+    assert_int_equal(t.nodes.len, 2);
+    calltree_release(&t);
+}
+
 static void test_coroutines(void **state ATTR_UNUSED)
 {
     enum { MANY = 1000 };
@@ -233,6 +247,7 @@ int main(void)
         cmocka_unit_test(test_nonsense_head),
         cmocka_unit_test(test_long_pauses),
         cmocka_unit_test(test_back_from_below_the_depth),
+        cmocka_unit_test(test_failure_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

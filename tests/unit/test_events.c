@@ -247,6 +247,53 @@ static void test_notes(void **state)
     events_release(&encoder);
 }
 
+/* Down, down, with a note for each call: more than a block may hold, before the first of them ends. */
+static void test_notes_in_the_depth(void **state)
+{
+    (void)state;
+    enum { DEEP = 60000, NOTE = 330 };
+    char text[NOTE];
+    memset(text, 'x', sizeof text);
+    for (uint64_t min_ns = 0; min_ns <= 50; min_ns += 50) { /* with the latter, all at once */
+        begin(min_ns, 0);
+        for (uint64_t i = 0; i < DEEP; i++) {
+            events_begin(&encoder, 1, RECORD_EVENT_BEGIN, 100 + i);
+            events_note_begin(&encoder, RECORD_NOTE_ARGUMENTS, text, sizeof text);
+        }
+        for (uint64_t i = 0; i < DEEP; i++)
+            events_end(&encoder, 1, RECORD_EVENT_RETURN, 200 + DEEP + i);
+        events_finish_block(&encoder, true);
+        uint64_t notes = 0, events = 0;
+        for (size_t i = 0; i < encoder.done.len; i++) {
+            notes += encoder.done.data[i]->block.note_count;
+            events += encoder.done.data[i]->block.count;
+        }
+        assert_false(encoder.failed);
+        assert_int_equal(notes, DEEP);
+        assert_int_equal(events, 2 * DEEP);
+        assert_int_equal(events, encoder.traced);
+        events_release(&encoder);
+    }
+}
+
+/* Where there is no memory for the timeline, what it lacks is counted: of the block that was lost, too. */
+static void test_failure_is_counted(void **state)
+{
+    (void)state;
+    begin(0, 0);
+    events_begin(&encoder, 1, RECORD_EVENT_BEGIN, 110);
+    encoder.block.notes.error = E_LIMIT;
+    events_finish_block(&encoder, false);
+    assert_true(encoder.failed);
+    assert_int_equal(encoder.lost, 1);
+    events_begin(&encoder, 2, RECORD_EVENT_BEGIN, 120);
+    events_end(&encoder, 2, RECORD_EVENT_RETURN, 130);
+    events_finish_block(&encoder, true);
+    assert_int_equal(encoder.lost, 3);
+    assert_int_equal(encoder.done.len, 0);
+    events_release(&encoder);
+}
+
 /* Notes of calls that are held back come and go with them. */
 static void test_notes_held_back(void **state)
 {
@@ -395,6 +442,8 @@ int main(void)
         cmocka_unit_test(test_min_duration),
         cmocka_unit_test(test_notes),
         cmocka_unit_test(test_notes_held_back),
+        cmocka_unit_test(test_notes_in_the_depth),
+        cmocka_unit_test(test_failure_is_counted),
         cmocka_unit_test(test_window),
         cmocka_unit_test(test_window_is_bounded),
         cmocka_unit_test(test_max_depth),

@@ -123,6 +123,23 @@ static void test_finish_forgets_the_depth(void **state ATTR_UNUSED)
     linetree_release(&t);
 }
 
+/* Without memory nothing more is counted to a line, for it would be to a wrong one; but how much that is. */
+static void test_failure_is_counted(void **state ATTR_UNUSED)
+{
+    struct linetree t;
+    assert_int_equal(linetree_init(&t), 0);
+    linetree_enter(&t, 1, false);
+    linetree_line(&t, 10);
+    t.failed = true;
+    linetree_line(&t, 10);
+    linetree_enter(&t, 2, false);
+    linetree_line(&t, 20);
+    linetree_leave(&t, 2);
+    assert_int_equal(t.lost, 3);
+    assert_counts(&t, 1, 10, 0, 1, 0, 0);
+    linetree_release(&t);
+}
+
 /* --- the file, and what is made of it --- */
 
 static char path[] = "/tmp/pyrometer-exact-lines-XXXXXX";
@@ -325,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_recursion),
         cmocka_unit_test(test_generator_and_losses),
         cmocka_unit_test(test_finish_forgets_the_depth),
+        cmocka_unit_test(test_failure_is_counted),
         cmocka_unit_test(test_analysis),
         cmocka_unit_test(test_summary_of_equals),
         cmocka_unit_test(test_codec_bounds),
