@@ -186,11 +186,16 @@ static inline uint64_t later(struct events *e, uint64_t ns)
     return e->last_ns;
 }
 
+/* A call that begins now is deeper than was asked for. */
+static inline bool is_unwanted(const struct events *e)
+{
+    return e->options.max_depth && e->stack.len >= e->options.max_depth;
+}
+
 void events_begin(struct events *e, uint32_t code, enum record_event_kind kind, uint64_t ns)
 {
     ns = later(e, ns);
-    uint32_t asked = e->options.max_depth;
-    bool unwanted = asked && e->stack.len >= asked;
+    bool unwanted = is_unwanted(e);
     if (unlikely(unwanted || e->skipped || e->stack.len >= EVENTS_MAX_DEPTH)) {
         e->skipped++;
         if (unwanted)
@@ -277,13 +282,17 @@ void events_end_noted(struct events *e, uint32_t code, enum record_event_kind ki
 
 void events_open(struct events *e, uint32_t code, uint64_t ns)
 {
-    if (e->block.count || e->written < e->stack.len || e->stack.len >= EVENTS_MAX_DEPTH) {
+    if (e->block.count || e->written < e->stack.len || e->skipped || is_unwanted(e) ||
+        e->stack.len >= EVENTS_MAX_DEPTH) {
         events_begin(e, code, RECORD_EVENT_BEGIN, ns);
         return;
     }
-    struct events_call *call = vec_push(&e->stack);
-    if (!call)
+    struct events_call *call = e->failed ? NULL : vec_push(&e->stack);
+    if (!call) {
+        e->failed = true;
+        e->lost++;
         return;
+    }
     *call = (struct events_call){e->block.start_ns, code, RECORD_EVENT_BEGIN};
     e->written++;
 }

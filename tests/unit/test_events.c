@@ -146,6 +146,30 @@ static void test_max_depth(void **state)
     events_release(&encoder);
 }
 
+/* What a forked child finds running is no deeper than what it calls itself. */
+static void test_max_depth_of_open_calls(void **state)
+{
+    (void)state;
+    enum { OPEN = 5, DEPTH = 2 };
+    begin(0, DEPTH);
+    for (uint32_t i = 0; i < OPEN; i++)
+        events_open(&encoder, 1 + i, 110);
+    assert_int_equal(encoder.left_out, OPEN - DEPTH);
+    assert_int_equal(encoder.stack.len, DEPTH);
+    for (uint32_t i = OPEN; i-- > 0;)
+        events_end(&encoder, 1 + i, RECORD_EVENT_RETURN, 200 - i);
+    events_begin(&encoder, 9, RECORD_EVENT_BEGIN, 210);
+    events_end(&encoder, 9, RECORD_EVENT_RETURN, 220);
+    events_finish_block(&encoder, true);
+    take(&encoder, 0, &seen);
+    assert_int_equal(seen.open, DEPTH);
+    assert_int_equal(seen.count, DEPTH + 2);
+    assert_int_equal(seen.event[0].code, 2);
+    assert_int_equal(seen.event[2].code, 9);
+    assert_int_equal(seen.event[2].depth, 0);
+    events_release(&encoder);
+}
+
 /* A call that begins where a block ends is one call in the level above. */
 static void test_begins_at_the_seam(void **state)
 {
@@ -447,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_window),
         cmocka_unit_test(test_window_is_bounded),
         cmocka_unit_test(test_max_depth),
+        cmocka_unit_test(test_max_depth_of_open_calls),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_seams),
         cmocka_unit_test(test_begins_at_the_seam),
