@@ -139,7 +139,15 @@ static bool find_asyncio(void)
     if (!asyncio.task_type || (!asyncio.current_task && !asyncio.tasks_by_loop))
         return false;
     asyncio.get_name = py.PyObject_GetAttrString(asyncio.task_type, "get_name");
-    return asyncio.get_name != NULL;
+    if (!asyncio.get_name)
+        return false;
+    /* the module may give them up, or be given up */
+    py_object *const kept[] = {asyncio.task_type, asyncio.current_task, asyncio.running_loop,
+                               asyncio.tasks_by_loop};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (kept[i])
+            py.Py_IncRef(kept[i]);
+    return true;
 }
 
 /* The task that runs, as a new reference; NULL: none does. */

@@ -234,6 +234,27 @@ def test_exceptions_raised_again(python, options):
     assert set(notes("again.pyro", "other", "exception")) == {None}
 
 
+KEEPS = """
+import asyncio, _asyncio, sys
+names = [name for name in ("Task", "current_task", "_get_running_loop", "_current_tasks") if hasattr(_asyncio, name)]
+def references(): return [sys.getrefcount(getattr(_asyncio, name)) for name in names]
+before = references()
+async def main(): pass
+loop = asyncio.new_event_loop()
+loop.run_until_complete(main())
+after = references()
+print([name for name, b, a in zip(names, before, after) if a <= b and name != "Task"])
+"""
+
+
+@pytest.mark.strict
+def test_asyncio_is_kept(python):
+    """What we remember of asyncio to find the names of tasks stays, though the program may throw it away."""
+    done = pyrometer("run", "--quiet", "--trace", "-o", "keeps.pyro", "--", python.path, "-c", KEEPS, check=0)
+    assert done.stdout == "[]\n"
+    assert "Task-1" in notes("keeps.pyro", "main", "task")
+
+
 @EVERY_WAY
 def test_collections(python, options):
     path, done = record(python, "collect", *options)
