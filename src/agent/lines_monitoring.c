@@ -122,7 +122,7 @@ static struct table *make_table(const struct code_facts *facts)
 {
     uint32_t count = 0;
     walk_lines(facts, count_entry, &count);
-    struct table *t = malloc(sizeof *t + count * sizeof *t->line);
+    struct table *t = count ? malloc(sizeof *t + count * sizeof *t->line) : NULL;
     if (!t)
         return NULL;
     t->count = count;
@@ -135,6 +135,7 @@ static struct table *make_table(const struct code_facts *facts)
     return t;
 }
 
+/* NULL: there is no memory for it. */
 static struct table *need_table(py_object *code)
 {
     struct table *t = table_of(code);
@@ -142,11 +143,13 @@ static struct table *need_table(py_object *code)
         return t;
     memory_me.inside++; /* what is allocated here is not the program's */
     py_object *first = py.PyObject_GetAttrString(code, "co_firstlineno");
-    struct code_facts facts = {.code = code,
-                               .first_line = first ? (uint32_t)py.PyLong_AsLong(first) : 0};
-    if (first)
+    if (first) {
+        struct code_facts facts = {.code = code, .first_line = (uint32_t)py.PyLong_AsLong(first)};
         py.Py_DecRef(first);
-    t = make_table(&facts);
+        t = make_table(&facts);
+    } else {
+        py.PyErr_Clear();
+    }
     memory_me.inside--;
     return t;
 }
@@ -236,7 +239,9 @@ static py_object *on_jump(py_object *self, py_object *const *args, size_t n, py_
     if (to > from || !atomic_load_explicit(&guest.on, memory_order_relaxed))
         return monitoring_never();
     const struct table *t = need_table(args[0]);
-    int32_t line = t ? line_at(t, to) : NO_LINE;
+    if (unlikely(!t))
+        return py.none; /* perhaps the next time */
+    int32_t line = line_at(t, to);
     if (line < 0 || line_at(t, from) != line)
         return monitoring_never();
     guest_emit(RING_LINE, (uint32_t)line & RING_MAX_VALUE);

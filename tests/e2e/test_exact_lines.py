@@ -96,6 +96,25 @@ def test_what_outlives_the_recording(python, tmp_path):
     assert line[7]["total"] >= line[6]["total"] > line[4]["self"]
 
 
+NO_MEMORY = """
+import _testcapi
+def f(fail):
+    for i in (1, 2, 3): fail(0, 1)  # what is allocated next, at the jump back, is not to be had
+    return i
+try: print(f(_testcapi.set_nomemory))
+except BaseException as error: print(repr(error))
+"""
+
+
+@pytest.mark.strict
+def test_no_memory_for_a_table(python, tmp_path):
+    """Where a jump leads to is looked up in a table that is made at the first one: if there is no memory for it, the program does not feel it."""
+    if python.version < (3, 12) or not python.has("_testcapi"):
+        pytest.skip("no such table, or no way to make memory fail")
+    recording = record([python.path, "-c", NO_MEMORY], tmp_path / "a.pyro", "--lines")
+    assert recording.stdout == "3\n"
+
+
 LONG = 2000
 
 
