@@ -1,8 +1,8 @@
 /* Passing through: programs that are started with an environment of their own, and threads.
  *
  * exec and posix_spawn put back what a cleaned environment lacks, on the stack, since they may run
- * between vfork and exec where nothing may be allocated. system() starts its shell by a name that is
- * libc's own, so there the shell itself is asked to. pthread_create and pthread_setspecific tell
+ * between vfork and exec where nothing may be allocated. system() and popen() start their shell by a name
+ * that is libc's own, so there the shell itself is asked to. pthread_create and pthread_setspecific tell
  * when a thread is about to run Python for the first time: below 3.12 its profile function has to be
  * set. Every wrapper calls the next definition of its name, and gives back what that does. */
 #include "agent/interpose.h"
@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,46 @@ PUBLIC int execvp(const char *file, char *const argv[])
 }
 
 /* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): libc's names are not for us */
+
+/* Those that take their arguments one by one. libc's own call execve by a name that is not to be come before. Declares `argv`, a
+ * list of them on the stack, and leaves `more` behind their end. */
+#define LIST_ARGUMENTS(arg, more)                                                                  \
+    size_t count_ = 0;                                                                             \
+    va_start(more, arg);                                                                           \
+    for (const char *at_ = (arg); at_; at_ = va_arg(more, const char *))                           \
+        count_++;                                                                                  \
+    va_end(more);                                                                                  \
+    const char *argv[count_ + 1];                                                                  \
+    argv[0] = (arg);                                                                               \
+    va_start(more, arg);                                                                           \
+    for (size_t i_ = 1; i_ <= count_; i_++)                                                        \
+        argv[i_] = va_arg(more, const char *);
+
+PUBLIC int execl(const char *path, const char *arg, ...)
+{
+    va_list more;
+    LIST_ARGUMENTS(arg, more);
+    va_end(more);
+    return execve(path, (char *const *)argv, environ);
+}
+
+PUBLIC int execlp(const char *file, const char *arg, ...)
+{
+    va_list more;
+    LIST_ARGUMENTS(arg, more);
+    va_end(more);
+    return execvpe(file, (char *const *)argv, environ);
+}
+
+PUBLIC int execle(const char *path, const char *arg, ...)
+{
+    va_list more;
+    LIST_ARGUMENTS(arg, more);
+    char *const *env = va_arg(more, char *const *);
+    va_end(more);
+    return execve(path, (char *const *)argv, env);
+}
+
 PUBLIC int posix_spawn(pid_t *restrict pid, const char *restrict path,
                        const posix_spawn_file_actions_t *restrict actions,
                        const posix_spawnattr_t *restrict attr, char *const argv[restrict],
@@ -189,23 +230,47 @@ static bool leads_to_us(char *const *env)
     return invites && strstr(preload_of(env), interpose_preload + strlen("LD_PRELOAD="));
 }
 
-/* The shell sets for its children what it has not got itself. Changing `environ` meanwhile would be felt by other threads. */
+/* The shell sets for its children what it has not got itself. Changing `environ` meanwhile would be felt by other threads. Returns the
+ * command with that before it, to be unmapped; NULL: it is good as it is. */
+static char *with_exports(const char *command, size_t *ret_len)
+{
+    if (!command || !wants_completing(environ) || leads_to_us(environ))
+        return NULL;
+    char preload[preload_size(environ)];
+    join_preload(preload, sizeof preload, preload_of(environ));
+    *ret_len = strlen(command) + sizeof preload + sizeof interpose_variable + 32;
+    char *text = strchr(preload, '\'') ? NULL : guest_map(*ret_len, -1, 0);
+    if (text)
+        snprintf(text, *ret_len, "export '%s' '%s'; %s", preload, interpose_variable, command);
+    return text;
+}
+
+static void drop_exports(char *text, size_t len)
+{
+    int why = errno;
+    if (text)
+        guest_unmap(text, len);
+    errno = why;
+}
+
 PUBLIC int system(const char *command)
 {
     NEXT(system);
-    if (!command || !wants_completing(environ) || leads_to_us(environ))
-        return next(command);
-    char preload[preload_size(environ)];
-    join_preload(preload, sizeof preload, preload_of(environ));
-    size_t len = strlen(command) + sizeof preload + sizeof interpose_variable + 32;
-    char *text = strchr(preload, '\'') ? NULL : guest_map(len, -1, 0);
-    if (!text)
-        return next(command);
-    snprintf(text, len, "export '%s' '%s'; %s", preload, interpose_variable, command);
-    int status = next(text), why = errno;
-    guest_unmap(text, len);
-    errno = why;
+    size_t len = 0;
+    char *text = with_exports(command, &len);
+    int status = next(text ? text : command);
+    drop_exports(text, len);
     return status;
+}
+
+PUBLIC FILE *popen(const char *command, const char *modes)
+{
+    NEXT(popen);
+    size_t len = 0;
+    char *text = with_exports(command, &len);
+    FILE *stream = next(text ? text : command, modes); /* the shell has its own copy by then */
+    drop_exports(text, len);
+    return stream;
 }
 
 /* --- threads --- */

@@ -301,6 +301,39 @@ def test_children(python, tmp_path, how):
     assert recording.row("child")["calls"] == 7
 
 
+EXECUTES = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    char *none[] = {NULL}, command[4096], line[64] = "";
+    (void)argc, (void)none;
+    snprintf(command, sizeof command, "%s -c '%s'", argv[1], argv[2]);
+    clearenv();
+    HOW;
+    return 1;
+}
+"""
+
+
+@pytest.mark.parametrize("how", [
+    "execl(argv[1], argv[1], \"-c\", argv[2], NULL)", "execlp(argv[1], argv[1], \"-c\", argv[2], NULL)",
+    "execle(argv[1], argv[1], \"-c\", argv[2], NULL, none)",
+    "FILE *f = popen(command, \"r\"); fgets(line, sizeof line, f); fputs(line, stdout); return pclose(f)"], ids=lambda how: how.split("(")[0].split()[-1])
+@pytest.mark.strict
+def test_children_of_c(default_python, tmp_path, how):
+    """Functions of libc that call others of it by names of its own, in a program that has emptied its environment."""
+    compiler = shutil.which("cc")
+    if not compiler:
+        pytest.skip("no C compiler")
+    (tmp_path / "host.c").write_text(EXECUTES.replace("HOW", how))
+    subprocess.run([compiler, "-D_GNU_SOURCE", "-o", "host", "host.c"], check=True)
+    recording = record([str(tmp_path / "host"), default_python.path, CHILD + "\nimport sys; print(len(sys.argv))"], tmp_path / "x.pyro", "--calls")
+    assert recording.stdout == "1\n" and recording.row("child")["calls"] == 7
+    whole(recording)
+
+
 @pytest.mark.parametrize("options", [["--calls"], ["--memory"]], ids=lambda o: o[0][2:])
 @pytest.mark.strict
 def test_recorded_within(python, tmp_path, options):
