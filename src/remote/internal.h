@@ -89,6 +89,7 @@ struct thread {
     walked_vec now, before;    /* this look, the one before */
     walked_vec accepted;       /* the last sample's */
     bool holds_gil, gil_known; /* as of the last look that asked */
+    bool has_generator;        /* the last walk met one, from 3.11 on */
     uint64_t gil_ns;           /* when that was */
     frame_vec frames;          /* resolved, of the last sample given out */
     frame_vec spare_frames;

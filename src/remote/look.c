@@ -11,13 +11,16 @@ enum {
     MAX_RELOOKS = 6,           /* plan repairs within one look */
     BASE_VOTES_MAX = 24,       /* more are not counted: a new base must have its chance */
     FIXED_RANGES = 3,          /* thread state, GIL, C frame */
-    CLOSING_RANGES = 2,        /* top of the stack once more */
+    CLOSING_RANGES = 3,        /* a part of the data stack, and the top, once more */
+    MAX_BRACKET = 4096,        /* bytes of that part */
 };
 
 struct fixed {
     uint32_t tstate, gil, cframe; /* offsets in the copy */
     uint32_t gil_base;            /* offset of the GIL window in its structure */
     uint32_t closing;             /* offset of the second reading of the top */
+    uint32_t bracket;             /* and of the data stack's end; UINT32_MAX: there is none */
+    struct iovec bracketed;       /* what that is */
     const struct region *along;   /* read with the C frame; NULL: none */
     size_t count;
     size_t len;
@@ -47,7 +50,7 @@ static void fixed_ranges(const struct remote *r, struct thread *t, bool with_gil
                          struct iovec *ranges, struct fixed *f)
 {
     const struct pylayout *l = &r->layout;
-    *f = (struct fixed){.gil = UINT32_MAX, .cframe = UINT32_MAX};
+    *f = (struct fixed){.gil = UINT32_MAX, .cframe = UINT32_MAX, .bracket = UINT32_MAX};
     ranges[f->count++] = (struct iovec){(void *)(uintptr_t)t->pub.tstate, l->tstate.size};
     f->len = (l->tstate.size + 7) & ~7u;
     ranges[0].iov_len = f->len;
@@ -68,6 +71,48 @@ static void fixed_ranges(const struct remote *r, struct thread *t, bool with_gil
     }
     if (l->frames == PYL_FRAMES_CFRAME && t->cframe)
         cframe_range(r, t, &ranges[f->count++], f);
+}
+
+/* With generators a stack is in pieces: their frames, and between them those on the data stack, where one caller takes the place of another
+ * and what has returned stays until it is overwritten. Read one after the other they may be of different moments, and in a program that
+ * goes through the same places again and again even look after look, if a look takes as long as a turn of it. So the data stack is read
+ * before the generators, which have to run (is_left_behind()), and once more behind them. Returns the region to begin with; the count of
+ * regions if there is nothing to be bracketed. */
+static size_t bracket(const struct thread *t, enum look_kind kind, struct fixed *f)
+{
+    size_t n = t->regions.len;
+    if (kind != LOOK_AGAIN || !t->has_generator || !t->chunks.len)
+        return n;
+    for (size_t i = 0; i < n; i++) {
+        const struct region *g = &t->regions.data[i];
+        if (g->loose || g->addr != t->chunks.data[0].base)
+            continue;
+        uint64_t len = min_u64(g->len, MAX_BRACKET);
+        f->bracketed = (struct iovec){(void *)(uintptr_t)(g->addr + g->len - len), len};
+        return i;
+    }
+    return n;
+}
+
+/* Are the frames there what they were? */
+static bool bracket_held_still(const struct remote *r, struct thread *t, const struct fixed *f)
+{
+    const struct pylayout *l = &r->layout;
+    uint32_t need = plan_frame_bytes(l);
+    uint64_t begin = (uintptr_t)f->bracketed.iov_base, end = begin + f->bracketed.iov_len;
+    for (size_t i = 0; i < t->now.len; i++) {
+        const struct walked *w = &t->now.data[i];
+        if (w->code <= WALKED_UNREADABLE || w->frame < begin || w->frame + need > end)
+            continue;
+        const uint8_t *again = t->copy + f->bracket + (w->frame - begin);
+        const struct region *g = plan_find(t, w->frame, need);
+        const uint8_t *once = t->copy + g->local + (w->frame - g->addr);
+        if (field_u64(again, l->frame.code) != field_u64(once, l->frame.code) ||
+            field_u64(again, l->frame.previous) != field_u64(once, l->frame.previous) ||
+            (i > 0 && field_u64(again, l->frame.instr) != field_u64(once, l->frame.instr)))
+            return false;
+    }
+    return true;
 }
 
 /* The ranges that every look ends with: where the newest frame is, once more. If that changed while
@@ -121,7 +166,17 @@ static void note_gil(const struct remote *r, struct thread *t, const uint8_t *co
                    (int32_t)field_u32(gil, l->gil.locked - f->gil_base) > 0;
 }
 
-/* Walks the copied frames. 0; LOOK_MOVED with *ret_miss = the frame that was not covered. */
+/* Is it the frame of a generator that does not run? Where it yielded it is kept with the callers that it had, and a copy may have it
+ * together with frames of another moment. */
+static bool is_left_behind(const struct pylayout *l, const struct region *g, uint64_t addr,
+                           const uint8_t *frame)
+{
+    uint32_t before = l->frame.generator_state;
+    return before != PYL_NONE && frame[l->frame.owner] == PYL_OWNER_GENERATOR &&
+           addr - g->addr >= before && frame[-(ptrdiff_t)before] != 0;
+}
+
+/* Walks the copied frames. 0; LOOK_MOVED with *ret_miss = the frame that was not covered, 0 if this is no stack. */
 static int walk(struct remote *r, struct thread *t, const uint8_t *copy, uint64_t addr,
                 uint64_t *ret_miss)
 {
@@ -131,6 +186,7 @@ static int walk(struct remote *r, struct thread *t, const uint8_t *copy, uint64_
     struct plan_circle circle = {0};
     t->now.len = 0;
     t->last_hit = 0;
+    t->has_generator = false;
     while (addr) {
         if (!vec_reserve(&t->now, t->now.len + 1))
             return E_NOMEM;
@@ -147,6 +203,12 @@ static int walk(struct remote *r, struct thread *t, const uint8_t *copy, uint64_
             return LOOK_MOVED;
         }
         const uint8_t *f = copy + g->local + (addr - g->addr);
+        if (l->frame.owner != PYL_NONE && f[l->frame.owner] == PYL_OWNER_GENERATOR)
+            t->has_generator = true;
+        if (is_left_behind(l, g, addr, f)) {
+            *ret_miss = 0;
+            return LOOK_MOVED;
+        }
         w->frame = addr;
         w->code = field_u64(f, l->frame.code) & ~(uint64_t)l->code_tag_mask;
         w->instr =
@@ -192,8 +254,10 @@ static int copy_plan(struct remote *r, struct thread *t, enum look_kind kind, st
     }
     fixed_ranges(r, t, kind == LOOK_WITH_GIL, ranges, f);
     size_t at = f->count, len = f->len, n = t->regions.len;
-    size_t first =
-        n > 1 ? remote_random(r) % n : 0; /* none is always read late, and torn more often */
+    size_t first = bracket(t, kind, f);
+    bool bracketed = first < n;
+    if (!bracketed) /* none is always read late, and torn more often */
+        first = n > 1 ? remote_random(r) % n : 0;
     for (size_t i = 0; i < n; i++) {
         struct region *g = &t->regions.data[first + i < n ? first + i : first + i - n];
         if (f->along && g == f->along)
@@ -201,6 +265,11 @@ static int copy_plan(struct remote *r, struct thread *t, enum look_kind kind, st
         g->local = (uint32_t)len;
         ranges[at++] = (struct iovec){(void *)(uintptr_t)g->addr, g->len};
         len += g->len;
+    }
+    if (bracketed) {
+        f->bracket = (uint32_t)len;
+        ranges[at++] = f->bracketed;
+        len += f->bracketed.iov_len;
     }
     f->closing = (uint32_t)len;
     size_t closing = kind == LOOK_AGAIN ? closing_ranges(r, t, ranges + at) : 0;
@@ -306,10 +375,14 @@ int look_take(struct remote *r, struct thread *t, enum look_kind kind)
             }
         }
         rc = walk(r, t, copy, addr, &miss);
+        if (rc == 0 && f.bracket != UINT32_MAX && !bracket_held_still(r, t, &f))
+            break;
         if (rc == 0)
             vote_base(t);
         if (rc != LOOK_MOVED)
             return rc;
+        if (!miss)
+            break;
         rc = plan_chase(r, t, miss);
         if (rc < 0)
             return rc;

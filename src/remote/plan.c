@@ -201,11 +201,12 @@ static int add_frame(struct thread *t, uint64_t addr, uint32_t need)
 }
 
 /* Makes the plan cover the frame at `addr`: its chunk up to it, or the frame alone. */
-static int cover(struct thread *t, uint64_t addr, uint32_t need)
+static int cover(const struct remote *r, struct thread *t, uint64_t addr)
 {
     const struct chunk *c = find_chunk(t, addr);
+    uint32_t need = plan_frame_bytes(&r->layout), lead = plan_frame_lead(&r->layout);
     if (!c)
-        return add_frame(t, addr, need);
+        return add_frame(t, addr - lead, need + lead);
     uint64_t len = min_u64(addr - c->base + need + STACK_MARGIN, c->size);
     for (size_t i = 0; i < t->pieces.len; i++) {
         struct region *g = &t->pieces.data[i];
@@ -231,7 +232,7 @@ static int chase(struct remote *r, struct thread *t, uint64_t addr)
     for (int i = 0; addr && i < REMOTE_MAX_FRAMES && !plan_is_circle(&circle, addr); i++) {
         if (find_chunk(t, addr)) {
             /* a chunk holds many frames: the next look brings them all */
-            return cover(t, addr, need);
+            return cover(r, t, addr);
         }
         int rc = mem_plausible(addr) ? mem_read(&r->mem, addr, bytes, need) : E_BADMEM;
         if (rc == E_BADMEM) {
@@ -239,7 +240,7 @@ static int chase(struct remote *r, struct thread *t, uint64_t addr)
             return 0;
         }
         if (rc == 0)
-            rc = cover(t, addr, need);
+            rc = cover(r, t, addr);
         if (rc < 0)
             return rc;
         addr = field_u64(bytes, l->frame.previous);
@@ -268,7 +269,7 @@ static int plan_accepted(struct remote *r, struct thread *t)
         if (find_chunk(t, frame) &&
             find_piece(t, t->pieces.len, frame, need)) /* its chunk is planned already */
             continue;
-        int rc = cover(t, frame, need);
+        int rc = cover(r, t, frame);
         if (rc < 0)
             return rc;
     }

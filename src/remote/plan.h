@@ -14,6 +14,12 @@
 /* Bytes of a frame that the walk needs. */
 uint32_t plan_frame_bytes(const struct pylayout *l);
 
+/* And before a frame outside of the data stack: what a generator does stands there. A multiple of 8. */
+static inline uint32_t plan_frame_lead(const struct pylayout *l)
+{
+    return l->frame.generator_state == PYL_NONE ? 0 : (l->frame.generator_state + 7) & ~7u;
+}
+
 /* The region that covers these bytes, or NULL. */
 struct region *plan_find(struct thread *t, uint64_t addr, uint32_t len);
 

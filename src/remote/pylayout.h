@@ -94,7 +94,8 @@ struct pylayout {
         uint32_t code, previous, instr;
         uint32_t owner;      /* one byte; 3.11+ */
         uint32_t localsplus; /* first PyObject* of the fast locals */
-        uint32_t is_entry;   /* 3.11 only, one byte */
+        /* 3.11 to 3.14: how far before the frame of a generator the byte is that says what it does; 0 while it runs */
+        uint32_t generator_state;
     } frame;
     struct { /* struct _PyStackChunk (3.11+) */
         uint32_t previous, size, top, data;

@@ -110,7 +110,7 @@ static const struct debug_version debug_versions[] = {
             .cframe = {.current_frame = PYL_NONE},
             .frame = {
                 .code = 0, .previous = 8, .instr = 56, .owner = 70, .localsplus = 72,
-                .is_entry = PYL_NONE, .size = 72,
+                .generator_state = 5, .size = 72,
             },
             .chunk = {.previous = 0, .size = 8, .top = 16, .data = 24},
             .code = {
@@ -165,7 +165,7 @@ static const struct debug_version debug_versions[] = {
             .cframe = {.current_frame = PYL_NONE},
             .frame = {
                 .code = 0, .previous = 8, .instr = 56, .owner = 74, .localsplus = 80,
-                .is_entry = PYL_NONE, .size = 80,
+                .generator_state = 5, .size = 80,
             },
             .chunk = {.previous = 0, .size = 8, .top = 16, .data = 24},
             .code = {
@@ -220,7 +220,7 @@ static const struct debug_version debug_versions[] = {
             .cframe = {.current_frame = PYL_NONE},
             .frame = {
                 .code = 0, .previous = 8, .instr = 56, .owner = 74, .localsplus = 80,
-                .is_entry = PYL_NONE, .size = 80,
+                .generator_state = PYL_NONE, .size = 80,
             },
             .chunk = {.previous = 0, .size = 8, .top = 16, .data = 24},
             .code = {

@@ -27,7 +27,7 @@ static const struct pylayout tables[] = {
         .cframe = {.current_frame = PYL_NONE},
         .frame = {
             .code = 32, .previous = 24, .instr = 104, .owner = PYL_NONE, .localsplus = 360,
-            .is_entry = PYL_NONE, .size = 360,
+            .generator_state = PYL_NONE, .size = 360,
         },
         .chunk = {.previous = PYL_NONE, .size = PYL_NONE, .top = PYL_NONE, .data = PYL_NONE},
         .code = {
@@ -77,7 +77,7 @@ static const struct pylayout tables[] = {
         .cframe = {.current_frame = PYL_NONE},
         .frame = {
             .code = 32, .previous = 24, .instr = 104, .owner = PYL_NONE, .localsplus = 360,
-            .is_entry = PYL_NONE, .size = 360,
+            .generator_state = PYL_NONE, .size = 360,
         },
         .chunk = {.previous = PYL_NONE, .size = PYL_NONE, .top = PYL_NONE, .data = PYL_NONE},
         .code = {
@@ -127,7 +127,7 @@ static const struct pylayout tables[] = {
         .cframe = {.current_frame = PYL_NONE},
         .frame = {
             .code = 32, .previous = 24, .instr = 96, .owner = PYL_NONE, .localsplus = 352,
-            .is_entry = PYL_NONE, .size = 352,
+            .generator_state = PYL_NONE, .size = 352,
         },
         .chunk = {.previous = PYL_NONE, .size = PYL_NONE, .top = PYL_NONE, .data = PYL_NONE},
         .code = {
@@ -176,8 +176,8 @@ static const struct pylayout tables[] = {
         },
         .cframe = {.current_frame = 8},
         .frame = {
-            .code = 32, .previous = 48, .instr = 56, .owner = 69, .localsplus = 72, .is_entry = 68,
-            .size = 72,
+            .code = 32, .previous = 48, .instr = 56, .owner = 69, .localsplus = 72,
+            .generator_state = 5, .size = 72,
         },
         .chunk = {.previous = 0, .size = 8, .top = 16, .data = 24},
         .code = {
@@ -227,7 +227,7 @@ static const struct pylayout tables[] = {
         .cframe = {.current_frame = 0},
         .frame = {
             .code = 0, .previous = 8, .instr = 56, .owner = 70, .localsplus = 72,
-            .is_entry = PYL_NONE, .size = 72,
+            .generator_state = 5, .size = 72,
         },
         .chunk = {.previous = 0, .size = 8, .top = 16, .data = 24},
         .code = {

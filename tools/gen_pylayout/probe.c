@@ -227,10 +227,12 @@ static void frame(void)
     OFFSET("frame.owner", struct _PyInterpreterFrame, owner);
     value("frame.localsplus", cover(offsetof(struct _PyInterpreterFrame, localsplus), 0));
 #endif
-#if MINOR == 11
-    OFFSET("frame.is_entry", struct _PyInterpreterFrame, is_entry);
+#if MINOR >= 11 && MINOR <= 14
+    value("frame.generator_state",
+          offsetof(PyGenObject, gi_iframe) - offsetof(PyGenObject, gi_frame_state));
+    _Static_assert(FRAME_EXECUTING == 0, "look.c counts on it");
 #else
-    none("frame.is_entry");
+    none("frame.generator_state");
 #endif
     size_of_covered("frame.size");
 #if MINOR >= 11
