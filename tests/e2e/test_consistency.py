@@ -13,7 +13,7 @@ import re
 
 import pytest
 
-from harness import find_pythons, is_marked, names_in, on_cpu, pinned, record, two_pythons, workload
+from harness import Target, find_pythons, is_marked, names_in, on_cpu, pinned, record, two_pythons, workload
 
 pytestmark = pytest.mark.serial
 
@@ -173,6 +173,31 @@ def test_chains_are_half_and_half(python, tmp_path, two_cpus, scale, leaf):
 @pytest.mark.long
 def test_calm_chains_are_half_and_half(python, tmp_path, two_cpus, scale):
     half_and_half(python, tmp_path / "x.pyro", two_cpus, "20000", scale(1.2, 2))
+
+
+# Takes the CPU from another program for a tenth of a millisecond at a time.
+GREEDY = """
+import time
+while True:
+    end = time.perf_counter() + 0.0001
+    while time.perf_counter() < end: pass
+    time.sleep(0.0001)
+"""
+
+
+@pytest.mark.long_only
+@pytest.mark.strict
+@pytest.mark.parametrize("program", ["generators.py", "coroutines.py"])
+def test_no_impossible_stack_beside_others(python, default_python, tmp_path, two_cpus, program):
+    """Its looks are taken at other moments then. Every other recording of 3.11's generators had torn stacks on a machine where a look takes as
+    long as a turn of theirs."""
+    with Target(pinned(two_cpus[0], [default_python.path, "-c", GREEDY]), ready=None):
+        for i in range(5):
+            recording = fast_record(python, program, [], 4, tmp_path / ("%d.pyro" % i), two_cpus, rate="100000", check=0)
+            judged = Judged(program, recording)
+            assert judged.impossible == 0, "%d of %d, as: %.1500s" % (judged.impossible, judged.samples, judged.example)
+            assert judged.seen > 0
+            os.unlink(recording.path)
 
 
 @pytest.mark.long_only
