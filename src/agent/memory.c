@@ -68,6 +68,7 @@ void memory_forked(void)
         guest_unmap(me->ring, RING_SLOT_BYTES);
     struct memory_frame *frames = me->frames;
     uint32_t capacity = me->capacity;
+    memory_end_forked();
     *me = (struct memory_thread){.frames = frames, .capacity = capacity};
     atomic_store(memory_switch, !guest.left);
 }
@@ -81,6 +82,7 @@ static void close_thread(void)
     uint32_t slot = me->slot;
     bool is_stale = me->session != guest.image;
     me->inside++;
+    memory_end_forget(me);
     if (me->frames)
         guest_unmap(me->frames, me->capacity * sizeof *me->frames);
     *me = (struct memory_thread){.refused = true, .session = guest.image};

@@ -26,6 +26,8 @@ struct memory_thread {
     bool refused;         /* there was no ring */
     bool starved;         /* it has waited for room in vain: until there is some it does not */
     bool waited;          /* it has waited: what it knew of its frames is to be asked again */
+    bool is_enrolled;     /* memory_end.c's: who is to be waited for, */
+    _Atomic bool looks;   /* while it looks at its frames without the GIL */
     uint32_t unstamped;   /* records since the last stamp */
     uint64_t head, limit; /* words ever written; where to stop and think */
     uint64_t last;        /* tick of the last stamp */
@@ -153,6 +155,18 @@ static inline bool memory_may_be_chosen(const void *block)
 /* Does the allocator bring a C++ operator new of its own (jemalloc and tcmalloc do), which need not come by malloc? We do not step in
  * there: a library's own operators, which are its own affair, would be set aside with it. */
 bool memory_libc_has_own_new(void);
+
+/* --- memory_end.c: the end of the interpreter --- */
+
+/* May this thread look at its frames, without the GIL? If so it says when it is done. */
+bool memory_end_may_look(struct memory_thread *me);
+static inline void memory_end_looked(struct memory_thread *me)
+{
+    atomic_store_explicit(&me->looks, false, memory_order_release);
+}
+void memory_end_forget(struct memory_thread *me); /* its thread ends */
+void memory_end_forked(void);
+void memory_end_watch(void); /* with the GIL, before the program runs */
 
 /* Tells the recorder whose malloc it is, if not libc's own. */
 void memory_libc_tell_name(void);

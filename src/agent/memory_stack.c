@@ -6,9 +6,7 @@
  *
  * A thread's frames are its own, but for one case: when the interpreter ends, the states and frames of threads that it does not wait
  * for (daemons) are freed, and one of these may be in a malloc of C code, without the GIL. So whether it ends is asked before the
- * frames are looked at, and again after each wait for room, which may take seconds. What is left is a thread that loses its CPU
- * in the microseconds between the question and the last frame, for as long as the other takes to end the interpreter: that would
- * have to be told to stop, and there is nobody who could. */
+ * frames are looked at, and again after each wait for room, which may take seconds; and memory_end.c waits for those who look. */
 #include "agent/memory.h"
 #include "agent/pyver_walk.h"
 
@@ -38,7 +36,7 @@ static bool may_be_freed(const py_tstate *t)
 static __attribute__((noinline)) bool is_over(struct memory_thread *me)
 {
     me->waited = false;
-    return may_be_freed(py.PyGILState_GetThisThreadState());
+    return !memory_end_may_look(me) || may_be_freed(py.PyGILState_GetThisThreadState());
 }
 
 /* --- numbers of code objects ---
@@ -373,7 +371,9 @@ static const py_tstate *this_thread(enum memory_order_kind order)
     if (t)
         return t;
     t = py.PyGILState_GetThisThreadState();
-    return t && unlikely(may_be_freed(t)) ? NULL : t;
+    if (!t || !memory_end_may_look(&memory_me))
+        return NULL;
+    return unlikely(may_be_freed(t)) ? NULL : t;
 }
 
 bool memory_sync_stack(struct memory_thread *me, enum memory_order_kind order)
@@ -381,5 +381,7 @@ bool memory_sync_stack(struct memory_thread *me, enum memory_order_kind order)
     uint64_t now = atomic_load_explicit(&deaths, memory_order_relaxed);
     if (unlikely(me->deaths != now))
         doubt_frames(me, now);
-    return sync_this(me, this_thread(order));
+    bool good = sync_this(me, this_thread(order));
+    memory_end_looked(me);
+    return good;
 }

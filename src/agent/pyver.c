@@ -457,9 +457,11 @@ struct method { /* PyMethodDef */
 py_object *pyver_function(const char *name, py_fastcall call)
 {
     enum { METH_FASTCALL = 0x80 };
-    static struct method method; /* the function refers to it; there is one */
-    method = (struct method){name, call, METH_FASTCALL, NULL};
-    return py.PyCFunction_NewEx(&method, NULL, NULL);
+    static struct method methods[2]; /* the functions refer to them; there are no more */
+    static unsigned count;
+    struct method *method = &methods[count++ % 2];
+    *method = (struct method){name, call, METH_FASTCALL, NULL};
+    return py.PyCFunction_NewEx(method, NULL, NULL);
 }
 
 /* --- an object with a vectorcall slot and nothing else --- */

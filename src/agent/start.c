@@ -90,8 +90,10 @@ __attribute__((destructor)) static void go(void)
 static void install(void)
 {
     installed = true;
-    if (guest.instruments & RING_MEMORY)
+    if (guest.instruments & RING_MEMORY) {
         memory_watch_python();
+        memory_end_watch();
+    }
     if (!(guest.instruments & RING_ANY_EVENTS)) {
         atomic_store(&guest.on, true); /* for what the program says of itself */
         return;
@@ -260,6 +262,7 @@ int pyrometer_agent_invite(const char *variable)
         return -1;
     }
     memory_watch_python();
+    memory_end_watch();
     return 0;
 }
 

@@ -168,7 +168,7 @@ def test_bad_files(runs, tmp_path):
         assert "empty" in one_line_error(pyrometer("diff", *pair), 1)
     bad.write_bytes(data[: len(data) * 2 // 3])
     done = pyrometer("diff", bad, runs[1], check=0)
-    assert "torn" in done.stderr
+    assert "torn" in done.stderr or "not finished" in done.stderr  # the cut may fall between two chunks
     for place in range(64, len(data), max(1, len(data) // 40)):
         damaged = bytearray(data)
         damaged[place] ^= 0x41

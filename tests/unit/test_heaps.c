@@ -809,7 +809,7 @@ static void allocate_everywhere(struct pen *p, uint32_t functions, uint64_t addr
         snprintf(name, sizeof name, "f%u", i);
         define(p, i, name, i);
         put(p, ringmem_push(i, 0));
-        put_alloc(p, address + 8 * i, 100 + i, i);
+        put_alloc(p, address + 8ull * i, 100 + i, i);
         put(p, ringmem_word(RINGMEM_KEEP, 0));
     }
     publish(p);
