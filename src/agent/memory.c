@@ -76,13 +76,13 @@ void memory_forked(void)
 static void close_thread(void)
 {
     struct memory_thread *me = &memory_me;
+    memory_end_forget(me); /* also if its ring was another session's, and is gone */
     if (!me->ring)
         return;
     struct ring_header *h = me->ring;
     uint32_t slot = me->slot;
     bool is_stale = me->session != guest.image;
     me->inside++;
-    memory_end_forget(me);
     if (me->frames)
         guest_unmap(me->frames, me->capacity * sizeof *me->frames);
     *me = (struct memory_thread){.refused = true, .session = guest.image};

@@ -54,9 +54,9 @@ void memory_end_forget(struct memory_thread *me)
     if (!me->is_enrolled)
         return;
     lock();
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = count; i-- > 0;)
         if (thread[i] == me)
-            thread[i--] = thread[--count];
+            thread[i] = thread[--count];
     unlock();
     me->is_enrolled = false;
 }
