@@ -366,27 +366,30 @@ static void follow_child(struct recorder *r)
     finish(r);
 }
 
+static int record_child(struct recorder *r)
+{
+    const struct record_options *o = r->options;
+    int rc = begin(r, o, "run");
+    if (rc == 0)
+        rc = launch_watch_signals(true);
+    if (rc < 0)
+        return rc;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    r->result.exec_error = launch_start(o->argv, r->drain ? &r->session : NULL, o->meter, &r->root);
+    if (!r->result.exec_error)
+        follow_child(r);
+    return 0;
+}
+
 int record_run(const struct record_options *options, struct record_result *ret)
 {
     struct recorder r = {.child = true, .options = options, .session = {.fd = -1}};
     int rc = 0;
     r.result.exec_error = launch_find(options->argv[0]);
-    if (r.result.exec_error) {
-        if (options->meter)
-            meter_started(options->meter, 0);
-    } else {
-        rc = begin(&r, options, "run");
-    }
-    if (rc == 0 && !r.result.exec_error) {
-        rc = launch_watch_signals(true);
-        if (rc == 0) {
-            prctl(PR_SET_CHILD_SUBREAPER, 1);
-            r.result.exec_error =
-                launch_start(options->argv, r.drain ? &r.session : NULL, options->meter, &r.root);
-        }
-        if (rc == 0 && !r.result.exec_error)
-            follow_child(&r);
-    }
+    if (!r.result.exec_error)
+        rc = record_child(&r);
+    else if (options->meter)
+        meter_started(options->meter, 0);
     if (r.result.exec_error)
         r.result.exit_status = launch_exit_status(r.result.exec_error);
     *ret = r.result;
