@@ -110,7 +110,7 @@ def test_facts(document):
 
 
 def test_modes_and_instruments(document):
-    modes = re.findall(r'begin\(&r, options, "(\w+)"\)', WRITERS)
+    modes = re.findall(r'\bbegin\(&?r, \w+, "(\w+)"\)', WRITERS)
     assert sorted(modes) == ["attach", "invite", "run"]
     instruments = re.findall(r'\{RING_[\w |]+, "(\w+)"\}', WRITERS) + ["sample"]
     assert len(instruments) >= 6

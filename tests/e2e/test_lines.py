@@ -325,15 +325,7 @@ def test_narrow_terminal(spin):
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 5, 20, 0, 0))
     process = subprocess.Popen([harness.PYROMETER, "lines", recording.path], stdout=slave, stdin=slave, env=dict(os.environ, TERM="dumb"))
     os.close(slave)
-    out = b""
-    while True:
-        try:
-            piece = os.read(master, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        out += piece
+    out = harness.read_to_end(master)
     os.close(master)
     assert process.wait() == 0 and b"\x1b" not in out and out
 

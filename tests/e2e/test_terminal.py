@@ -3,22 +3,14 @@ import os
 import pty
 import subprocess
 
-from harness import PYROMETER, pyrometer, record, workload
+from harness import PYROMETER, pyrometer, read_to_end, record, workload
 
 
 def in_terminal(args, env):
     main, child = pty.openpty()
     process = subprocess.Popen([PYROMETER, *args], stdin=child, stdout=child, stderr=child, env=env)
     os.close(child)
-    out = b""
-    while True:
-        try:
-            piece = os.read(main, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        out += piece
+    out = read_to_end(main)
     os.close(main)
     assert process.wait() == 0
     return out
