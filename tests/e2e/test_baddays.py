@@ -5,6 +5,7 @@ a target that runs on as if nothing had been.
 """
 import contextlib
 import glob
+import json
 import os
 import random
 import re
@@ -56,22 +57,25 @@ def test_not_python(command, target):
 @pytest.fixture
 def removed_interpreter(python, target, tmp_path):
     """A process whose interpreter, and its library if it has one, was taken from the disk since: what an upgrade does to a server."""
-    facts = "import sys, sysconfig as s; print(sys.base_prefix, s.get_config_var('LDLIBRARY'), s.get_config_var('LIBDIR'), sep='\\n')"
-    prefix, library, folder = subprocess.check_output([python.path, "-c", facts], encoding="utf-8").split("\n")[:3]
-    copy = tmp_path / ("python%d.%d" % python.version[:2])
-    shutil.copy(os.path.realpath(python.path), str(copy))
-    libraries = [tmp_path / name for name in os.listdir(folder) if name.startswith("libpython3.") and ".so" in name] if library.endswith(".so") else []
+    facts = """import json, sys, sysconfig
+command = open("/proc/self/cmdline").read().split("\\0")
+print(json.dumps([command[:command.index("-c")], sys.base_prefix, sysconfig.get_config_var("LIBDIR")]))"""
+    (*loader, image), prefix, folder = json.loads(subprocess.check_output([python.path, "-c", facts]))
+    copy = tmp_path / ("python%d.%d" % python.version[:2])  # the loader is there where it runs on a libc of its own
+    shutil.copy(os.path.realpath(image), str(copy))
+    libraries = [tmp_path / name for name in os.listdir(folder) if name.startswith("libpython3.") and ".so" in name]
     for path in libraries:
         shutil.copy(os.path.join(folder, path.name), str(path))
-    one = target([str(copy), "-c", SLEEPER], env=dict(os.environ, PYTHONHOME=prefix, LD_LIBRARY_PATH=str(tmp_path)))
+    one = target([*loader, str(copy), "-c", SLEEPER], env=dict(os.environ, PYTHONHOME=prefix, LD_LIBRARY_PATH=str(tmp_path)))
+    with open("/proc/%d/maps" % one.pid) as maps:  # Debian has a library that its own python does not use
+        one.is_mapped = bool(loader) or "libpython3." in maps.read()  # the interpreter is not what the kernel executed
     for path in [copy, *libraries]:
         path.unlink()
-    one.has_library = bool(libraries)
     return one
 
 
 def test_interpreter_that_was_removed(removed_interpreter, is_root, tmp_path):
-    if removed_interpreter.has_library and not is_root:
+    if removed_interpreter.is_mapped and not is_root:
         pytest.skip("a library that has no name any more can be read by root alone")
     assert "<module>" in pyrometer("dump", removed_interpreter.pid, check=0).stdout
     pyrometer("attach", "--for", "0.3", "-o", tmp_path / "x.pyro", removed_interpreter.pid, check=0)
@@ -79,7 +83,7 @@ def test_interpreter_that_was_removed(removed_interpreter, is_root, tmp_path):
 
 
 def test_interpreter_that_was_removed_and_may_not_be_read(removed_interpreter, is_root, virgin):
-    if not removed_interpreter.has_library:
+    if not removed_interpreter.is_mapped:
         pytest.skip("the executable can be read by all who may read the process")
     without = ["setpriv", "--bounding-set=-sys_admin,-checkpoint_restore", "--inh-caps=-sys_admin,-checkpoint_restore"] if is_root else []
     done = subprocess.run([*without, PYROMETER, "attach", str(removed_interpreter.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
