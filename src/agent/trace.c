@@ -25,22 +25,33 @@ static inline void on_line(py_frame *frame)
  * The interpreter tells of an exception in every function that it passes through, but not again of one that is raised once more: by a
  * bare raise, at the end of a finally or a with. So what was told is kept until the function ends, in a small table of the thread's, by
  * frame; and as a name, for by then the exception may be gone, and its type with it. If it leaves from where it was told, or if no
- * other was told, this is it. Else nobody knows, and nothing is said; so too where another frame took the place in the table. */
+ * other was told, this is it. Else nobody knows, and nothing is said; so too where others took all its places in the table. */
 
-enum { PLACES = 32, SHIFT = 64 - 5, NAME_BYTES = 112 };
+enum { PLACES = 32, SHIFT = 64 - 5, NEAR = 8, NAME_BYTES = 112 };
 struct raised {
-    const py_frame *frame; /* NULL: a free place */
     int32_t at;            /* the instruction */
     bool several;          /* of different names */
     char name[NAME_BYTES]; /* cut, or ended by a zero */
 };
+struct raised_table {
+    const py_frame *frame[PLACES]; /* NULL: a free place */
+    struct raised what[PLACES];
+};
 static_assert(PLACES == 1 << (64 - SHIFT), "a place for each hash");
-static_assert(sizeof(struct raised[PLACES]) <= GUEST_PAGE, "they fit the thread's page");
+static_assert(sizeof(struct raised_table) <= GUEST_PAGE, "it fits the thread's page");
 
-static struct raised *raised_in(const py_frame *frame)
+static unsigned first_place(const py_frame *frame)
 {
-    struct raised *all = guest_me.page;
-    return &all[(uint64_t)(uintptr_t)frame * 0x9e3779b97f4a7c15ull >> SHIFT];
+    return (unsigned)((uint64_t)(uintptr_t)frame * 0x9e3779b97f4a7c15ull >> SHIFT);
+}
+
+/* Which of the places from `first` on has it (NULL: which is free); PLACES if none. */
+static unsigned find_place(const struct raised_table *t, unsigned first, const py_frame *wanted)
+{
+    for (unsigned i = 0; i < NEAR; i++)
+        if (t->frame[(first + i) % PLACES] == wanted)
+            return (first + i) % PLACES;
+    return PLACES;
 }
 
 /* An exception passes through a function: (type, value, traceback). */
@@ -54,30 +65,42 @@ static void on_exception(py_frame *frame, const py_object *arg)
         me->page = guest_map(GUEST_PAGE, -1, 0);
     if (!me->page || !type)
         return;
-    struct raised *r = raised_in(frame);
+    struct raised_table *t = me->page;
     const char *name = pyver_type_name(type);
-    bool other = r->frame == frame && (r->several || strncmp(r->name, name, NAME_BYTES) != 0);
-    *r = (struct raised){.frame = frame, .at = pyver_frame_place(frame), .several = other};
-    memcpy(r->name, name, strnlen(name, NAME_BYTES));
+    unsigned first = first_place(frame), at = find_place(t, first, frame);
+    bool other =
+        at < PLACES && (t->what[at].several || strncmp(t->what[at].name, name, NAME_BYTES) != 0);
+    if (at == PLACES)
+        at = find_place(t, first, NULL);
+    if (at == PLACES)
+        at = first;
+    t->frame[at] = frame;
+    t->what[at] = (struct raised){.at = pyver_frame_place(frame), .several = other};
+    memcpy(t->what[at].name, name, strnlen(name, NAME_BYTES));
 }
 
 void trace_begins(py_frame *frame)
 {
-    if (unlikely(guest_me.page) && raised_in(frame)->frame == frame)
-        raised_in(frame)->frame =
-            NULL; /* of a function that was there before, whose end was not told */
+    struct raised_table *t = guest_me.page;
+    if (likely(!t))
+        return;
+    unsigned at = find_place(t, first_place(frame), frame);
+    if (unlikely(at < PLACES))
+        t->frame[at] = NULL; /* of a function that was there before, whose end was not told */
 }
 
 void trace_ends(py_frame *frame, bool raises)
 {
-    if (likely(!guest_me.page))
+    struct raised_table *t = guest_me.page;
+    if (likely(!t))
         return;
-    struct raised *r = raised_in(frame);
-    if (r->frame != frame)
+    unsigned at = find_place(t, first_place(frame), frame);
+    if (likely(at == PLACES))
         return;
+    const struct raised *r = &t->what[at];
     if (raises && (!r->several || r->at == pyver_frame_place(frame)))
         notes_exception_name(r->name, strnlen(r->name, NAME_BYTES));
-    r->frame = NULL;
+    t->frame[at] = NULL;
 }
 
 void trace_forgets(void)
