@@ -245,8 +245,9 @@ raise SystemExit(3)
 
 def test_daemon_threads_at_the_end(python, tmp_path, scale):
     """The interpreter goes down around threads that are in our hooks. Some versions let a thread that waits for the interpreter lock
-    touch what is no more, about once in a hundred ends: what crashes so must crash so without us."""
-    died = 0
+    touch what is no more, about once in a hundred ends, and in some moments of a busy machine in every twentieth: what crashes so
+    must crash so without us, and as often."""
+    died = died_bare = 0
     for _ in range(scale(4, 100)):
         program = script(tmp_path, DAEMONS)
         recording = record([python.path, program], tmp_path / "x.pyro", "--calls", "--force", check=None)
@@ -260,6 +261,7 @@ def test_daemon_threads_at_the_end(python, tmp_path, scale):
             assert 0 <= found["f%d" % n] - done[n] <= 1, (found, done[:3])
         whole(recording)
         recording.verify()
-    assert died <= 4
+        died_bare += subprocess.run([python.path, program], stdout=subprocess.DEVNULL).returncode == -signal.SIGSEGV
+    assert died <= 4 + 2 * died_bare
     bare = (subprocess.run([python.path, program], stdout=subprocess.DEVNULL).returncode for _ in range(1500))
-    assert not died or -signal.SIGSEGV in bare
+    assert not died or died_bare or -signal.SIGSEGV in bare
