@@ -474,13 +474,14 @@ def shares_of(python, work, calls, folder, *more):
 @pytest.mark.parametrize("more", [[], ["--no-c-calls"]], ids=["with-c", "no-c"])
 def test_the_probes_are_taken_out(python, tmp_path, scale, more):
     """However dense the calls are, the share of a function that makes them is what it is bare. Not on 3.11 with C functions:
-    while a profile function is set, that interpreter runs every instruction slower, which no probe can tell."""
+    while a profile function is set, that interpreter runs every instruction slower, which no probe can tell. 3.10 does so, too, but less."""
     if python.version[:2] == (3, 11) and not more:
         pytest.skip("3.11 runs every instruction slower while C functions are told")
+    allowed = 5 if python.version[:2] == (3, 10) and not more else 3
     far = []
     for work, calls in scale(DENSITIES[1:2], DENSITIES):
         turns = [shares_of(python, work, calls, tmp_path, *more) for _ in range(scale(3, 9))]
         off, raw_off = (sorted(t[i] - t[0] for t in turns)[len(turns) // 2] for i in (1, 2))
-        if abs(off) > scale(max(4, abs(raw_off) / 2), 3):
+        if abs(off) > scale(max(4, abs(raw_off) / 2), allowed):
             far.append("work %d: %.1f points off, raw %.1f, of %s" % (work, off, raw_off, turns))
     assert not far, far
