@@ -126,6 +126,18 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
     return taken;
 }
 
+/* Until the time is over, or there is no more to come: a program that has ended is not to wait for our naps. */
+static void nap(struct drain *d, uint64_t ns)
+{
+    uint64_t until = clock_mono_ns() + ns;
+    const struct timespec end = {(time_t)(until / NS_PER_SEC), (long)(until % NS_PER_SEC)};
+    int rc = 0;
+    pthread_mutex_lock(&d->nap_lock);
+    while (rc == 0 && !atomic_load(&d->stop))
+        rc = pthread_cond_timedwait(&d->wake, &d->nap_lock, &end);
+    pthread_mutex_unlock(&d->nap_lock);
+}
+
 static void *drain_main(void *arg)
 {
     struct drain *d = arg;
@@ -143,8 +155,7 @@ static void *drain_main(void *arg)
             busy_ns = now;
         bool hurry = d->heaps && taken > MEMORY_BUSY_WORDS;
         bool idle = now - busy_ns > IDLE_NS;
-        struct timespec nap = {0, (long)(hurry ? SHORT_NAP_NS : idle ? LONG_NAP_NS : NAP_NS)};
-        nanosleep(&nap, NULL);
+        nap(d, hurry ? SHORT_NAP_NS : idle ? LONG_NAP_NS : NAP_NS);
     }
     while (look_at_all(d, true))
         ;
@@ -168,6 +179,12 @@ int drain_new(const struct session *session, const struct events_options *trace,
     d->window.length_ns = trace ? trace->last_ns : 0;
     d->origin_ns = origin_ns;
     pthread_mutex_init(&d->lock, NULL);
+    pthread_mutex_init(&d->nap_lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&d->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     if (session->shared->instruments & RING_MEMORY &&
         heaps_new(session, origin_ns, &d->heaps) < 0) {
         drain_free(d);
@@ -190,7 +207,10 @@ void drain_stop(struct drain *d)
 {
     if (!d->started)
         return;
+    pthread_mutex_lock(&d->nap_lock);
     atomic_store(&d->stop, true);
+    pthread_cond_signal(&d->wake);
+    pthread_mutex_unlock(&d->nap_lock);
     pthread_join(d->thread, NULL);
     d->started = false;
 }
@@ -228,6 +248,8 @@ void drain_free(struct drain *d)
     vec_release(&d->calibrated);
     sources_place_free(d->here);
     heaps_free(d->heaps);
+    pthread_cond_destroy(&d->wake);
+    pthread_mutex_destroy(&d->nap_lock);
     pthread_mutex_destroy(&d->lock);
     free(d);
 }
