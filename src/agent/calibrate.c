@@ -9,9 +9,8 @@
 enum {
     CALLS = 200, /* in one round; as many as the program below says */
     ROUNDS = 17,
-    WORDS = 12 * CALLS *
-            ROUNDS, /* in the ring: two for each event's call, five times, and mixed ones */
-    PAGE_WORDS = 4096 / 8,
+    WORDS = 12 * CALLS * ROUNDS, /* in the ring, of all rounds of all loops */
+    PAGE_WORDS = GUEST_PAGE / 8,
     FILE_INPUT = 257,
 };
 

@@ -9,7 +9,7 @@ enum {
     ROUNDS = 128,
     WARM_UPS = 4, /* a program's own fills caches and predictor: the 2nd turn is still 7 % slower */
     TIMED = 4,
-    MOST_TIMES = 3,  /* slower than at its best no neighbour makes it: it was off its CPU, twice */
+    MOST_TIMES = 3,  /* slower than at its best no neighbour makes it: it was off its CPU */
     USUAL_ROOT = 16, /* of the ticks on an idle machine: so that the figure is of their order */
 };
 

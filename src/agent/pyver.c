@@ -458,8 +458,9 @@ py_object *pyver_function(const char *name, py_fastcall call)
 {
     enum { METH_FASTCALL = 0x80 };
     static struct method methods[2]; /* the functions refer to them; there are no more */
-    static unsigned count;
-    struct method *method = &methods[count++ % 2];
+    struct method *method = methods;
+    if (method->call && method->call != call)
+        method++;
     *method = (struct method){name, call, METH_FASTCALL, NULL};
     return py.PyCFunction_NewEx(method, NULL, NULL);
 }

@@ -26,4 +26,9 @@ static inline uint64_t clock_real_ns(void)
     return clock_ns(CLOCK_REALTIME);
 }
 
+static inline struct timespec clock_timespec(uint64_t ns)
+{
+    return (struct timespec){(time_t)(ns / NS_PER_SEC), (long)(ns % NS_PER_SEC)};
+}
+
 #endif

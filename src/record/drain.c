@@ -1,6 +1,6 @@
 #include "record/drain_state.h"
 
-#include "base/clock.h"
+#include "base/cond.h"
 #include "base/err.h"
 
 #include <errno.h>
@@ -130,12 +130,11 @@ static uint64_t look_at_all(struct drain *d, bool deaths)
 static void nap(struct drain *d, uint64_t ns)
 {
     uint64_t until = clock_mono_ns() + ns;
-    const struct timespec end = {(time_t)(until / NS_PER_SEC), (long)(until % NS_PER_SEC)};
     int rc = 0;
-    pthread_mutex_lock(&d->nap_lock);
+    pthread_mutex_lock(&d->lock);
     while (rc == 0 && !atomic_load(&d->stop))
-        rc = pthread_cond_timedwait(&d->wake, &d->nap_lock, &end);
-    pthread_mutex_unlock(&d->nap_lock);
+        rc = cond_wait_until(&d->wake, &d->lock, until);
+    pthread_mutex_unlock(&d->lock);
 }
 
 static void *drain_main(void *arg)
@@ -179,12 +178,7 @@ int drain_new(const struct session *session, const struct events_options *trace,
     d->window.length_ns = trace ? trace->last_ns : 0;
     d->origin_ns = origin_ns;
     pthread_mutex_init(&d->lock, NULL);
-    pthread_mutex_init(&d->nap_lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&d->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&d->wake);
     if (session->shared->instruments & RING_MEMORY &&
         heaps_new(session, origin_ns, &d->heaps) < 0) {
         drain_free(d);
@@ -207,10 +201,10 @@ void drain_stop(struct drain *d)
 {
     if (!d->started)
         return;
-    pthread_mutex_lock(&d->nap_lock);
+    pthread_mutex_lock(&d->lock);
     atomic_store(&d->stop, true);
     pthread_cond_signal(&d->wake);
-    pthread_mutex_unlock(&d->nap_lock);
+    pthread_mutex_unlock(&d->lock);
     pthread_join(d->thread, NULL);
     d->started = false;
 }
@@ -249,7 +243,6 @@ void drain_free(struct drain *d)
     sources_place_free(d->here);
     heaps_free(d->heaps);
     pthread_cond_destroy(&d->wake);
-    pthread_mutex_destroy(&d->nap_lock);
     pthread_mutex_destroy(&d->lock);
     free(d);
 }

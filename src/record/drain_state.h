@@ -22,8 +22,7 @@ struct drain {
     pthread_t thread;
     bool started;
     _Atomic bool stop;
-    pthread_mutex_t nap_lock; /* of the thread's naps, which the end cuts short */
-    pthread_cond_t wake;
+    pthread_cond_t wake; /* with the lock: the end cuts the thread's naps short */
     _Atomic uint64_t cpu_ns;
     _Atomic size_t held_bytes;          /* finished blocks that wait to be carried into the file */
     _Atomic size_t memory_bytes;        /* the same of memory's */

@@ -113,7 +113,7 @@ static void wait_until(struct recorder *r, uint64_t due)
         uint64_t until = min_u64(due, now + MAX_SLEEP_NS);
         if (until - now < SPIN_BELOW_NS)
             continue;
-        struct timespec ts = {(time_t)(until / NS_PER_SEC), (long)(until % NS_PER_SEC)};
+        const struct timespec ts = clock_timespec(until);
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
     }
 }

@@ -2,7 +2,7 @@
  * while it works on it; the recorder's thread alone touches the writer. */
 #include "record/sources.h"
 
-#include "base/clock.h"
+#include "base/cond.h"
 #include "base/err.h"
 #include "base/io.h"
 #include "base/srcfile.h"
@@ -229,11 +229,7 @@ int sources_new(struct format_writer *writer, struct sources **ret)
     s->writer = writer;
     s->is_root = geteuid() == 0;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&s->changed);
     /* signals are the recorder's affair: none may land in this thread */
     sigset_t all, old;
     sigfillset(&all);
@@ -272,13 +268,12 @@ void sources_free(struct sources *s)
     if (!s)
         return;
     uint64_t until = clock_mono_ns() + FINISH_WAIT_NS;
-    struct timespec ts = {(time_t)(until / NS_PER_SEC), (long)(until % NS_PER_SEC)};
     pthread_mutex_lock(&s->lock);
     s->stopping = true;
     pthread_cond_broadcast(&s->changed);
     int rc = 0;
     while (s->open_jobs && rc == 0)
-        rc = pthread_cond_timedwait(&s->changed, &s->lock, &ts);
+        rc = cond_wait_until(&s->changed, &s->lock, until);
     bool abandoned = s->abandoned = s->open_jobs > 0;
     struct job *done = s->done;
     s->done = NULL;
