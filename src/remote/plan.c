@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 enum {
-    STACK_MARGIN = 1024,        /* bytes read above the last known top of the data stack */
+    STACK_MARGIN = 256,         /* bytes at least read above the last known top of the data stack */
     MAX_CHUNKS = 4096,          /* data-stack chunks of one thread */
     MAX_CHUNK_BYTES = 64 << 20, /* of one chunk */
     MAX_FRAME_GAP = 1024,       /* bytes between two frames that are read along */
@@ -207,7 +207,10 @@ static int cover(const struct remote *r, struct thread *t, uint64_t addr)
     uint32_t need = plan_frame_bytes(&r->layout), lead = plan_frame_lead(&r->layout);
     if (!c)
         return add_frame(t, addr - lead, need + lead);
-    uint64_t len = min_u64(addr - c->base + need + STACK_MARGIN, c->size);
+    /* up to the end of the page: bytes cost little, another page as much as two thousand of them, and a
+     * stack that has grown beyond what was read a look more */
+    uint64_t end = (addr + need + STACK_MARGIN + PAGE - 1) / PAGE * PAGE;
+    uint64_t len = min_u64(end - c->base, c->size);
     for (size_t i = 0; i < t->pieces.len; i++) {
         struct region *g = &t->pieces.data[i];
         if (g->addr == c->base) {
