@@ -388,6 +388,6 @@ void codes_release(struct remote *r)
     vec_release(&r->entries);
     idxmap_release(&r->entry_map);
     edges_release(&r->edges);
-    free(r->known);
+    known_release(r);
     free(r->memo);
 }

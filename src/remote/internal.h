@@ -124,8 +124,8 @@ struct remote {
     struct idxmap entry_map;
     uint32_t checks; /* of codes_check(), so far */
     struct edges edges;
-    uint64_t *known; /* stacks proven before, by hash (known.c); NULL until there is one */
-    uint64_t known_epoch;
+    uint64_t *known;        /* stacks proven before, by hash (known.c); NULL until there is one */
+    uint64_t known_epoch;   /* goes into every hash: another one forgets them all */
     struct line_memo *memo; /* (code, offset) -> line */
 
     uint64_t names_interp, names_active; /* where names.c last found threading._active */
@@ -138,6 +138,13 @@ static inline uint32_t remote_random(struct remote *r)
 {
     r->rng = r->rng * 6364136223846793005ull + 1442695040888963407ull;
     return (uint32_t)(r->rng >> 33);
+}
+
+/* A hash goes on by one more value. */
+static inline uint64_t remote_mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+    return hash ^ hash >> 29;
 }
 
 void thread_free(struct thread *t);

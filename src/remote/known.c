@@ -7,12 +7,6 @@ enum {
 /* A slot holds the upper bits of a hash; its lowest bit says that it was proven twice. */
 #define PROVEN_TWICE 1ull
 
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
-    return hash ^ hash >> 29;
-}
-
 static uint64_t *slot_of(const struct remote *r, uint64_t hash)
 {
     return &r->known[hash >> 40 & (SLOTS - 1)];
@@ -22,21 +16,25 @@ static uint64_t *slot_of(const struct remote *r, uint64_t hash)
  * instruction that called it. */
 static uint64_t add_frame(uint64_t callers, const struct walked *frame)
 {
-    return mix(callers, frame->code);
+    return remote_mix(callers, frame->code);
+}
+
+uint64_t known_hash(const struct remote *r, const walked_vec *stack)
+{
+    uint64_t callers = r->known_epoch, hash = 0;
+    for (size_t i = stack->len; i-- > 0;) {
+        if (stack->data[i].code == WALKED_UNREADABLE)
+            return 0;
+        hash = add_frame(callers, &stack->data[i]);
+        callers = remote_mix(hash, (uint64_t)stack->data[i].instr);
+    }
+    return hash;
 }
 
 bool known_has(const struct remote *r, const walked_vec *stack)
 {
-    if (!r->known || !stack->len)
-        return false;
-    uint64_t callers = r->known_epoch, hash = 0;
-    for (size_t i = stack->len; i-- > 0;) {
-        if (stack->data[i].code == WALKED_UNREADABLE)
-            return false;
-        hash = add_frame(callers, &stack->data[i]);
-        callers = mix(hash, (uint64_t)stack->data[i].instr);
-    }
-    return *slot_of(r, hash) == (hash | PROVEN_TWICE);
+    uint64_t hash = r->known ? known_hash(r, stack) : 0;
+    return hash && *slot_of(r, hash) == (hash | PROVEN_TWICE);
 }
 
 void known_learn(struct remote *r, const walked_vec *stack)
@@ -51,11 +49,17 @@ void known_learn(struct remote *r, const walked_vec *stack)
         uint64_t *slot = slot_of(r, hash);
         *slot = (*slot | PROVEN_TWICE) == (hash | PROVEN_TWICE) ? hash | PROVEN_TWICE
                                                                 : hash & ~PROVEN_TWICE;
-        callers = mix(hash, (uint64_t)stack->data[i].instr);
+        callers = remote_mix(hash, (uint64_t)stack->data[i].instr);
     }
 }
 
 void known_forget(struct remote *r)
 {
-    r->known_epoch = mix(r->known_epoch, 1);
+    r->known_epoch = remote_mix(r->known_epoch, 1);
+}
+
+void known_release(struct remote *r)
+{
+    free(r->known);
+    r->known = NULL;
 }

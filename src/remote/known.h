@@ -17,6 +17,9 @@
 
 #include "remote/internal.h"
 
+/* A hash of that; 0: the stack is empty or damaged. */
+uint64_t known_hash(const struct remote *r, const walked_vec *stack);
+
 /* Was it proven (twice), alone or as the outer part of another? Empty and damaged ones never are. */
 bool known_has(const struct remote *r, const walked_vec *stack);
 
@@ -25,5 +28,7 @@ void known_learn(struct remote *r, const walked_vec *stack);
 
 /* A code object has ended and its address may mean another: nothing is known any more. */
 void known_forget(struct remote *r);
+
+void known_release(struct remote *r);
 
 #endif

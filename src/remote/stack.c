@@ -28,7 +28,7 @@
 enum {
     LOOKS_FOR_NEW = 6,     /* agreeing looks that make unknown neighbours believable */
     LOOKS_FOR_BASE = 15,   /* agreeing looks that make an unknown outermost frame believable */
-    INSIST = 8,            /* looks that want the function that the first one has found, */
+    INSIST = 8,            /* looks that want the stack that the first one has found, */
     RESTING = 3,           /* unless so many agree on another one: it has moved on */
     PAUSE_TURNS = 48,      /* of the processor's pause instruction: 1 to 2 µs */
     BASE_VOTES_KNOWN = 16, /* looks that establish the outermost frame */
@@ -266,9 +266,10 @@ static uint64_t top_code(const walked_vec *stack)
 /* Looks again until two looks agree, or one shows what was proven before. The first look is in t->now,
  * if it was a `whole` walk.
  *
- * What it shows on top is a fair draw of where the program spends its time. The first stack that can
- * be proven is not: the one that is read sooner, being in fewer pieces, would come more often. So for
- * some looks a stack with that function on top is waited for; others are learnt meanwhile. */
+ * What it shows is a fair draw of where the program spends its time. The first stack that can be proven
+ * is not: one that is read sooner, being in fewer pieces, or that lasts longer would come more often, and
+ * one that is known already would leave the others no time to become so. So for some looks that very
+ * stack is waited for; others are learnt meanwhile. */
 static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_ns,
                   struct remote_sample *s)
 {
@@ -279,7 +280,7 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
     unsigned agreed = 1;
     uint64_t patience = r->patience_ns ? max_u64(r->patience_ns, SETTLE_MIN_NS) : SETTLE_MAX_NS;
     patience = min_u64(patience, SETTLE_MAX_NS);
-    uint64_t wanted = whole ? top_code(&t->now) : 0;
+    uint64_t wanted = whole && top_code(&t->now) ? known_hash(r, &t->now) : 0;
     edges_next_round(&r->edges);
     for (s->tries = 1; s->tries <= REMOTE_MAX_TRIES; s->tries++) {
         uint64_t taken = clock_mono_ns() - now_ns;
@@ -297,7 +298,7 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
             return rc;
         whole = rc == 0;
         bool other = wanted && whole && s->tries < INSIST && taken < patience / 2 &&
-                     top_code(&t->now) != wanted;
+                     known_hash(r, &t->now) != wanted;
         if (whole && !other && is_known(r, t, now_ns, &sound))
             return accept(r, t, now_ns, s);
         if (!whole || !sound || !same(&t->now, &t->before)) {

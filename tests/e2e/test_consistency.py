@@ -13,7 +13,7 @@ import re
 
 import pytest
 
-from harness import Target, find_pythons, is_marked, names_in, on_cpu, pinned, record, two_pythons, workload
+from harness import Target, find_pythons, is_marked, names_in, on_cpu, pinned, pyrometer, record, two_pythons, workload
 
 pytestmark = pytest.mark.serial
 
@@ -173,6 +173,19 @@ def test_chains_are_half_and_half(python, tmp_path, two_cpus, scale, leaf):
 @pytest.mark.long
 def test_calm_chains_are_half_and_half(python, tmp_path, two_cpus, scale):
     half_and_half(python, tmp_path / "x.pyro", two_cpus, "20000", scale(1.2, 2))
+
+
+def test_callers_are_where_they_call(python, tmp_path, two_cpus, scale):
+    """A caller that has just been returned to is shown in the call that it comes from, and in no other."""
+    recording = fast_record(python, "sites.py", ["3000"], scale(1.2, 4), tmp_path / "x.pyro", two_cpus, rate="5000")
+    lines = {}
+    for file in json.loads(pyrometer("lines", recording.path, "--json", check=0).stdout)["files"]:
+        if file["file"].endswith("sites.py"):
+            lines = {line["text"].partition("# ")[2]: line["total"] for line in file["lines"] if "step(" in (line["text"] or "")}
+    calls = {where: lines[where] for where in ("first quarter", "second quarter", "half")}
+    shares = {where: 100 * total / sum(calls.values()) for where, total in calls.items()}
+    for where, truth in (("first quarter", 25), ("second quarter", 25), ("half", 50)):
+        assert abs(shares[where] - truth) <= 4, (shares, recording.stats())
 
 
 # Takes the CPU from another program for a tenth of a millisecond at a time.

@@ -40,7 +40,7 @@ static void test_two_proofs(void **state ATTR_UNUSED)
     prove(&r, abc, 3, 1);
     assert_true(knows(&r, abc, 3));
     assert_false(knows(&r, abc, 0)); /* an idle thread is not a stack */
-    free(r.known);
+    known_release(&r);
 }
 
 static void test_outer_parts(void **state ATTR_UNUSED)
@@ -51,7 +51,7 @@ static void test_outer_parts(void **state ATTR_UNUSED)
     assert_true(knows(&r, abc + 2, 1));
     assert_false(knows(&r, abc, 2)); /* a stack without its outermost frame is another */
     assert_false(knows(&r, abc, 1));
-    free(r.known);
+    known_release(&r);
 }
 
 static void test_what_matters(void **state ATTR_UNUSED)
@@ -72,7 +72,7 @@ static void test_what_matters(void **state ATTR_UNUSED)
     other[2].code = WALKED_UNREADABLE;
     prove(&r, other, 3, 2);
     assert_false(knows(&r, other, 3));
-    free(r.known);
+    known_release(&r);
 }
 
 static void test_forgetting(void **state ATTR_UNUSED)
@@ -84,16 +84,14 @@ static void test_forgetting(void **state ATTR_UNUSED)
     assert_false(knows(&r, abc + 2, 1));
     prove(&r, abc, 3, 2);
     assert_true(knows(&r, abc, 3));
-    free(r.known);
+    known_release(&r);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_proofs),
-        cmocka_unit_test(test_outer_parts),
-        cmocka_unit_test(test_what_matters),
-        cmocka_unit_test(test_forgetting),
+        cmocka_unit_test(test_two_proofs),   cmocka_unit_test(test_outer_parts),
+        cmocka_unit_test(test_what_matters), cmocka_unit_test(test_forgetting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
