@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "remote/known.h"
+#include "remote/sites.h"
 
 #include <string.h>
 
@@ -389,5 +390,6 @@ void codes_release(struct remote *r)
     idxmap_release(&r->entry_map);
     edges_release(&r->edges);
     known_release(r);
+    sites_release(r);
     free(r->memo);
 }

@@ -88,6 +88,7 @@ struct thread {
     bool plain_base;           /* some look ended at a frame that is no generator's */
     walked_vec now, before;    /* this look, the one before */
     walked_vec accepted;       /* the last sample's */
+    walked_vec put_back;       /* scratch: this look with callers in their calls (sites.h) */
     bool holds_gil, gil_known; /* as of the last look that asked */
     bool has_generator;        /* the last walk met one, from 3.11 on */
     uint64_t gil_ns;           /* when that was */
@@ -124,9 +125,10 @@ struct remote {
     struct idxmap entry_map;
     uint32_t checks; /* of codes_check(), so far */
     struct edges edges;
-    uint64_t *known;        /* stacks proven before, by hash (known.c); NULL until there is one */
-    uint64_t known_epoch;   /* goes into every hash: another one forgets them all */
-    struct line_memo *memo; /* (code, offset) -> line */
+    uint64_t *known;      /* stacks proven before, by hash (known.c); NULL until there is one */
+    uint64_t known_epoch; /* goes into every hash: another one forgets them all */
+    struct site_tables *sites; /* where functions call each other (sites.c); NULL until one does */
+    struct line_memo *memo;    /* (code, offset) -> line */
 
     uint64_t names_interp, names_active; /* where names.c last found threading._active */
 };

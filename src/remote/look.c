@@ -176,13 +176,21 @@ static bool is_left_behind(const struct pylayout *l, const struct region *g, uin
            addr - g->addr >= before && frame[-(ptrdiff_t)before] != 0;
 }
 
+/* What a copied frame runs, and where it is; a shim is not known here. */
+static void read_frame(const struct pylayout *l, const uint8_t *f, struct walked *w)
+{
+    bool index = l->instr == PYL_INSTR_BYTE_INDEX || l->instr == PYL_INSTR_UNIT_INDEX;
+    w->code = field_u64(f, l->frame.code) & ~(uint64_t)l->code_tag_mask;
+    w->instr =
+        index ? (int32_t)field_u32(f, l->frame.instr) : (int64_t)field_u64(f, l->frame.instr);
+}
+
 /* Walks the copied frames. 0; LOOK_MOVED with *ret_miss = the frame that was not covered, 0 if this is no stack. */
 static int walk(struct remote *r, struct thread *t, const uint8_t *copy, uint64_t addr,
                 uint64_t *ret_miss)
 {
     const struct pylayout *l = &r->layout;
     uint32_t need = plan_frame_bytes(l);
-    bool index = l->instr == PYL_INSTR_BYTE_INDEX || l->instr == PYL_INSTR_UNIT_INDEX;
     struct plan_circle circle = {0};
     t->now.len = 0;
     t->last_hit = 0;
@@ -210,9 +218,7 @@ static int walk(struct remote *r, struct thread *t, const uint8_t *copy, uint64_
             return LOOK_MOVED;
         }
         w->frame = addr;
-        w->code = field_u64(f, l->frame.code) & ~(uint64_t)l->code_tag_mask;
-        w->instr =
-            index ? (int32_t)field_u32(f, l->frame.instr) : (int64_t)field_u64(f, l->frame.instr);
+        read_frame(l, f, w);
         if (l->shim_owner_min && f[l->frame.owner] >= l->shim_owner_min &&
             f[l->frame.owner] <= l->shim_owner_max) {
             w->code = WALKED_SHIM;
@@ -389,4 +395,31 @@ int look_take(struct remote *r, struct thread *t, enum look_kind kind)
     }
     t->now.len = 0;
     return LOOK_MOVED;
+}
+
+int look_has_left(struct remote *r, const struct thread *t, const struct walked *caller)
+{
+    const struct pylayout *l = &r->layout;
+    uint32_t need = plan_frame_bytes(l);
+    struct iovec ranges[CLOSING_RANGES + 1];
+    uint8_t copy[CLOSING_RANGES * 8 + 128];
+    size_t n = closing_ranges(r, t, ranges), top_bytes = n * 8;
+    if (need > sizeof copy - top_bytes)
+        return E_BADMEM;
+    ranges[n++] = (struct iovec){(void *)(uintptr_t)caller->frame, need};
+    ssize_t got = mem_read_ranges(&r->mem, copy, ranges, n);
+    if (got < 0)
+        return (int)got;
+    if ((size_t)got < top_bytes + need)
+        return 0;
+    struct walked now;
+    read_frame(l, copy + top_bytes, &now);
+    if (now.code != caller->code || now.instr != caller->instr)
+        return 1;
+    /* or it was left itself, and stands there as it was */
+    uint64_t top = field_u64(copy, 0);
+    if (l->frames == PYL_FRAMES_CFRAME)
+        top = top == t->cframe && top_bytes > 8 ? field_u64(copy, 8) : 0;
+    const struct chunk *c = plan_chunk(t, caller->frame);
+    return top && c && plan_chunk(t, top) == c && top <= caller->frame;
 }

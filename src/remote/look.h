@@ -21,6 +21,10 @@ enum { LOOK_MOVED = 1 };
 /* Looks: the walk goes to t->now. */
 int look_take(struct remote *r, struct thread *t, enum look_kind kind);
 
+/* Has a caller that the last look has shown left the instruction at which that saw it? A small read
+ * tells. 1 yes; 0 no, or it cannot be told; or a negative code. */
+int look_has_left(struct remote *r, const struct thread *t, const struct walked *caller);
+
 /* The outermost frame of a walk; NULL if it has none. */
 const struct walked *look_base(const walked_vec *stack);
 

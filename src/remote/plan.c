@@ -137,7 +137,7 @@ static int arrange(struct thread *t)
     return 0;
 }
 
-static const struct chunk *find_chunk(const struct thread *t, uint64_t addr)
+const struct chunk *plan_chunk(const struct thread *t, uint64_t addr)
 {
     for (size_t i = 0; i < t->chunks.len; i++)
         if (addr >= t->chunks.data[i].base &&
@@ -203,7 +203,7 @@ static int add_frame(struct thread *t, uint64_t addr, uint32_t need)
 /* Makes the plan cover the frame at `addr`: its chunk up to it, or the frame alone. */
 static int cover(const struct remote *r, struct thread *t, uint64_t addr)
 {
-    const struct chunk *c = find_chunk(t, addr);
+    const struct chunk *c = plan_chunk(t, addr);
     uint32_t need = plan_frame_bytes(&r->layout), lead = plan_frame_lead(&r->layout);
     if (!c)
         return add_frame(t, addr - lead, need + lead);
@@ -233,7 +233,7 @@ static int chase(struct remote *r, struct thread *t, uint64_t addr)
     if (need > sizeof bytes)
         return E_BADMEM;
     for (int i = 0; addr && i < REMOTE_MAX_FRAMES && !plan_is_circle(&circle, addr); i++) {
-        if (find_chunk(t, addr)) {
+        if (plan_chunk(t, addr)) {
             /* a chunk holds many frames: the next look brings them all */
             return cover(r, t, addr);
         }
@@ -269,7 +269,7 @@ static int plan_accepted(struct remote *r, struct thread *t)
         uint64_t frame = t->accepted.data[i].frame;
         if (t->accepted.data[i].code == WALKED_UNREADABLE)
             break;
-        if (find_chunk(t, frame) &&
+        if (plan_chunk(t, frame) &&
             find_piece(t, t->pieces.len, frame, need)) /* its chunk is planned already */
             continue;
         int rc = cover(r, t, frame);

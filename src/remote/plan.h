@@ -20,6 +20,9 @@ static inline uint32_t plan_frame_lead(const struct pylayout *l)
     return l->frame.generator_state == PYL_NONE ? 0 : (l->frame.generator_state + 7) & ~7u;
 }
 
+/* The chunk of the data stack that this address lies in, or NULL. */
+const struct chunk *plan_chunk(const struct thread *t, uint64_t addr);
+
 /* The region that covers these bytes, or NULL. */
 struct region *plan_find(struct thread *t, uint64_t addr, uint32_t len);
 

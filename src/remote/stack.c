@@ -9,7 +9,8 @@
  * the top once more, and a stack is believed when
  *   - two looks in a row give the same frames, code and instructions (then all of them held at the
  *     moment between the two), or
- *   - one look gives exactly what the last believed sample gave, or what was proven before (known.h);
+ *   - one look gives exactly what the last believed sample gave, or what was proven before (known.h), if
+ *     need be with callers put back into the calls that they have just returned from (sites.h);
  * but neighbours that were never seen together need more looks, for the seam of a torn stack is such
  * a pair (edges.h), and so does a stack that does not end at the thread's outermost frame: a
  * generator that is just being left, or a frame that is just being freed, has no caller, and a copy
@@ -22,6 +23,7 @@
 #include "remote/known.h"
 #include "remote/look.h"
 #include "remote/plan.h"
+#include "remote/sites.h"
 
 #include <string.h>
 
@@ -49,6 +51,7 @@ void thread_free(struct thread *t)
     vec_release(&t->now);
     vec_release(&t->before);
     vec_release(&t->accepted);
+    vec_release(&t->put_back);
     vec_release(&t->frames);
     vec_release(&t->spare_frames);
     free(t->copy);
@@ -162,14 +165,20 @@ static int accept(struct remote *r, struct thread *t, uint64_t now_ns, struct re
     return plan_renew(r, t);
 }
 
+/* How many frames, counted from the root, two looks have in common. */
+static size_t common_frames(const walked_vec *a, const walked_vec *b)
+{
+    size_t n = 0;
+    while (n < a->len && n < b->len &&
+           memcmp(&a->data[a->len - 1 - n], &b->data[b->len - 1 - n], sizeof *a->data) == 0)
+        n++;
+    return n;
+}
+
 /* Gives up: keeps the outer frames that the last two looks have in common. */
 static int give_moving(struct remote *r, struct thread *t, uint64_t now_ns, struct remote_sample *s)
 {
-    size_t common = 0, seen = t->now.len + t->before.len;
-    while (common < t->now.len && common < t->before.len &&
-           memcmp(&t->now.data[t->now.len - 1 - common],
-                  &t->before.data[t->before.len - 1 - common], sizeof(struct walked)) == 0)
-        common++;
+    size_t common = common_frames(&t->now, &t->before), seen = t->now.len + t->before.len;
     if (common)
         memmove(t->now.data, t->now.data + (t->now.len - common), common * sizeof(struct walked));
     t->now.len = common;
@@ -239,6 +248,24 @@ static bool is_known(struct remote *r, struct thread *t, uint64_t now_ns, bool *
     bool good = codes_check(r, &t->now, now_ns);
     *sound &= good;
     return good;
+}
+
+/* Is the first look, in t->now, at a known stack that was being returned from? Then it becomes that. A
+ * caller that stands behind one call may as well be in the next one, which is not known yet: so it has to
+ * be seen that it is not. Returns 1 yes, 0 no, or a negative code. */
+static int was_returning(struct remote *r, struct thread *t, uint64_t now_ns)
+{
+    size_t outermost = sites_put_back(r, &t->now, &t->put_back);
+    if (!outermost || !known_has(r, &t->put_back) ||
+        !codes_can_wait(r, &t->put_back, false, now_ns))
+        return 0;
+    int rc = look_has_left(r, t, &t->now.data[outermost]);
+    if (rc <= 0 || !codes_check(r, &t->now, now_ns))
+        return rc < 0 ? rc : 0;
+    walked_vec read = t->now;
+    t->now = t->put_back;
+    t->put_back = read;
+    return 1;
 }
 
 /* Is a stack that `agreed` looks in a row have shown to be believed? */
@@ -319,6 +346,7 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
         if (!learnt[other]) {
             over_edges(r, &t->now, EDGES_LEARN);
             known_learn(r, &t->now);
+            sites_learn(r, &t->now);
         }
         learnt[other] = true;
         if (!other || agreed >= RESTING)
@@ -374,7 +402,16 @@ int remote_sample_thread(struct remote *r, size_t index, struct remote_sample *r
     } else if (rc == 0 && is_known(r, t, now_ns, &(bool){true})) {
         rc = accept(r, t, now_ns, &s);
     } else {
-        rc = settle(r, t, rc == 0, now_ns, &s);
+        bool whole = rc == 0;
+        rc = whole ? was_returning(r, t, now_ns) : 0;
+        if (rc == 1) {
+            s.tries = 2;
+            rc = accept(r, t, now_ns, &s);
+        } else if (rc == 0) {
+            if (whole)
+                sites_doubt(r, &t->now);
+            rc = settle(r, t, whole, now_ns, &s);
+        }
     }
     if (rc < 0)
         return rc;

@@ -412,6 +412,100 @@ static void test_always_moving(void **state ATTR_UNUSED)
     remote_close(r);
 }
 
+/* main, work and leaf, proven twice, of old code. */
+static struct remote *open_proven(void)
+{
+    fake_frame(&fake, 0, (int64_t)fake_code(&fake, "main", 10), 0);
+    fake_frame(&fake, 1, (int64_t)fake_code(&fake, "work", 20), 0);
+    fake_frame(&fake, 2, (int64_t)fake_code(&fake, "leaf", 30), 0);
+    struct remote *r = open_fake();
+    for (int i = 0; i < 6; i++) {
+        fake_top(&fake, i % 2 ? 2 : 1);
+        sample_ok(r);
+    }
+    for (size_t i = 0; i < r->entries.len; i++) {
+        r->entries.data[i].confirmed = UINT32_MAX / 2;
+        r->entries.data[i].met_ns = 0;
+    }
+    return r;
+}
+
+static void go_to(struct fake *f, int depth, uint32_t offset)
+{
+    uint64_t code = fake_get(f, fake_slot(f, depth), f->l.frame.code);
+    fake_frame(f, depth, (int64_t)code, offset);
+}
+
+/* Leaf and work return when the top of the stack has been read and its frames have not. */
+static void return_behind_the_top(struct fake *f)
+{
+    uint64_t *words = f->ctx;
+    if (++*words != (f->l.tstate.size + 7) / 8 + 1)
+        return;
+    go_to(f, 1, 4);
+    go_to(f, 0, 4);
+    fake_top(f, 0);
+}
+
+static void test_returning(void **state ATTR_UNUSED)
+{
+    init_version(5); /* 3.13: the top is in the thread state */
+    struct remote *r = open_proven();
+    struct remote_sample s = {0};
+    uint64_t words;
+    fake.ctx = &words;
+    for (int i = 0; i < 10; i++) { /* the first few times it could as well be another call */
+        go_to(&fake, 0, 0);
+        go_to(&fake, 1, 0);
+        fake_top(&fake, 1);
+        sample_ok(r); /* so that leaf is not the sample before */
+        fake_top(&fake, 2);
+        words = 0;
+        fake.run = return_behind_the_top;
+        s = sample_ok(r);
+        fake.run = NULL;
+    }
+    assert_false(s.moving);
+    assert_int_equal(s.tries, 2);
+    /* as it was when it was asked */
+    assert_string_equal(as_text(r, &s), "main:10 work:20 leaf:30");
+    s = sample_ok(r);
+    assert_string_equal(as_text(r, &s), "main:11");
+    /* and now there is another call */
+    fake_top(&fake, 2);
+    s = sample_ok(r);
+    assert_string_equal(as_text(r, &s), "main:11 work:21 leaf:30");
+    remote_close(r);
+}
+
+static void call_and_return(struct fake *f)
+{
+    if (fake_random(f) % 64 == 0)
+        fake_top(f, (int)(1 + fake_random(f) % 2));
+}
+
+/* A call that stands just behind a known one is not a return from that one. */
+static void test_called_again(void **state ATTR_UNUSED)
+{
+    init_version(5);
+    struct remote *r = open_proven();
+    go_to(&fake, 0, 4);
+    fake_top(&fake, 2);
+    struct remote_sample s = sample_ok(r);
+    assert_string_equal(as_text(r, &s), "main:11 work:20 leaf:30");
+    remote_close(r);
+
+    init_version(5); /* though what it called is not two looks in the same place */
+    r = open_proven();
+    go_to(&fake, 0, 4);
+    fake.run = call_and_return;
+    for (int i = 0; i < 200; i++) {
+        s = sample_ok(r);
+        assert_true((s.moving && s.depth == 0) || strncmp(as_text(r, &s), "main:11", 7) == 0);
+    }
+    remote_close(r);
+}
+
 /* Code made by exec() dies young, and its memory is used again for another one. */
 static void test_code_replaced(void **state ATTR_UNUSED)
 {
@@ -712,6 +806,8 @@ int main(void)
         cmocka_unit_test(test_flutter_3_12),
         cmocka_unit_test(test_flutter_3_13),
         cmocka_unit_test(test_always_moving),
+        cmocka_unit_test(test_returning),
+        cmocka_unit_test(test_called_again),
         cmocka_unit_test(test_code_replaced),
         cmocka_unit_test(test_unreadable),
         cmocka_unit_test(test_cycles),
