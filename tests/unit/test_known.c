@@ -90,8 +90,10 @@ static void test_forgetting(void **state ATTR_UNUSED)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_proofs),   cmocka_unit_test(test_outer_parts),
-        cmocka_unit_test(test_what_matters), cmocka_unit_test(test_forgetting),
+        cmocka_unit_test(test_two_proofs),
+        cmocka_unit_test(test_outer_parts),
+        cmocka_unit_test(test_what_matters),
+        cmocka_unit_test(test_forgetting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
