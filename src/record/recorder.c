@@ -102,19 +102,20 @@ static void handle_signals(struct recorder *r)
     }
 }
 
-/* Sleeps until `due`, looking at signals on the way. */
-static void wait_until(struct recorder *r, uint64_t due)
+/* Sleeps until `due`, looking at signals on the way. It is `now`; returns what it is then: flat out, a look is 3 µs and asking the
+ * clock more often than need be shows. */
+static uint64_t wait_until(struct recorder *r, uint64_t due, uint64_t now)
 {
     for (;;) {
         handle_signals(r);
-        uint64_t now = clock_mono_ns();
         if (r->done || now >= due)
-            return;
+            return now;
         uint64_t until = min_u64(due, now + MAX_SLEEP_NS);
-        if (until - now < SPIN_BELOW_NS)
-            continue;
-        const struct timespec ts = clock_timespec(until);
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+        if (until - now >= SPIN_BELOW_NS) {
+            const struct timespec ts = clock_timespec(until);
+            clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+        }
+        now = clock_mono_ns();
     }
 }
 
@@ -190,13 +191,12 @@ static void tick(struct recorder *r, uint64_t now)
 
 /* Sleeps until the next tick is due. Where that is far off, a child could come and go meanwhile: so processes are
  * looked after on the way. */
-static void wait_for_tick(struct recorder *r, uint64_t due)
+static uint64_t wait_for_tick(struct recorder *r, uint64_t due, uint64_t now)
 {
     for (;;) {
-        wait_until(r, min_u64(due, r->watched_ns + WATCH_NS));
-        uint64_t now = clock_mono_ns();
+        now = wait_until(r, min_u64(due, r->watched_ns + WATCH_NS), now);
         if (r->done || r->result.write_error || now >= due)
-            return;
+            return now;
         procs_watch(r->procs, now);
         follow_up(r, now);
     }
@@ -209,11 +209,8 @@ static void record_loop(struct recorder *r)
     uint64_t period = o->sample ? max_u64(1, r->shared.period_ns) : WATCH_NS;
     uint64_t stop_at =
         o->seconds > 0 ? r->start_ns + (uint64_t)(o->seconds * (double)NS_PER_SEC) : UINT64_MAX;
-    uint64_t due = clock_mono_ns();
-    while (!r->done) {
-        uint64_t now = clock_mono_ns();
-        if (now >= stop_at || r->result.write_error)
-            break;
+    uint64_t now = clock_mono_ns(), due = now;
+    while (!r->done && now < stop_at && !r->result.write_error) {
         tick(r, now);
         due += jittered(r, period);
         now = clock_mono_ns();
@@ -222,7 +219,7 @@ static void record_loop(struct recorder *r)
             r->stats.value[RECORD_STAT_TICKS_MISSED] += missed;
             due += missed * period;
         }
-        wait_for_tick(r, min_u64(due, stop_at));
+        now = wait_for_tick(r, min_u64(due, stop_at), now);
     }
 }
 
@@ -233,8 +230,8 @@ static void wait_for_child(struct recorder *r)
         atomic_store(&r->session.shared->stop, 1); /* the guests take themselves out */
         drain_stop(r->drain);
     }
-    while (!r->done)
-        wait_until(r, clock_mono_ns() + MAX_SLEEP_NS);
+    for (uint64_t now = clock_mono_ns(); !r->done;)
+        now = wait_until(r, now + MAX_SLEEP_NS, now);
 }
 
 static int begin(struct recorder *r, const struct record_options *o, const char *mode)
@@ -425,7 +422,7 @@ int record_invite(const struct record_options *options, struct record_result *re
         uint64_t now = clock_mono_ns();
         if (now - r.flush_ns >= FLUSH_NS || drain_wants_flush(r.drain))
             flush(&r, now);
-        wait_until(&r, now + MAX_SLEEP_NS);
+        wait_until(&r, now + MAX_SLEEP_NS, now);
     }
     atomic_store(&r.session.shared->stop, 1); /* nobody reads what the program writes from now on */
     finish(&r);
