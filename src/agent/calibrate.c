@@ -1,8 +1,9 @@
 #include "agent/calibrate.h"
 
 #include "agent/guest.h"
+#include "agent/notes.h"
 #include "agent/pace.h"
-#include "agent/pyver.h"
+#include "agent/pyver_raised.h"
 
 #include <stdlib.h>
 
@@ -34,7 +35,7 @@ static const char PROGRAM[] = "def small(a=3, b=4):\n" BODY("    ") /**/
     "    return c\n"
     "numbers = range(200)\n"
     "f = len\n"
-    "kind = range\n";
+    "kind = range\n" /**/ PYVER_RAISED_PROGRAM;
 
 /* Of a bare call, what is taken to be the called one's part of the calling. */
 #define CALLED_PART (1.0 / 3)
@@ -207,6 +208,8 @@ void calibrate_hooked(void)
     result.aside = scaled(aside);
     double cost = python.call - bare_python.call + c.call - bare_c.call + aside;
     stretch((measure("each", "part").call - bare_mixed.call) / cost);
+    if (notes_are_wanted() && !py.has_monitoring)
+        pyver_raised_learn(names);
     guest_emit_ext(RING_EXT_GO, NULL, 0);
     has_result = guest_me.ring != NULL;
     py.Py_DecRef(names);

@@ -25,16 +25,18 @@ void profile_meet(py_tstate *t);
 /* The program sets or removes a profile or trace function of its own: called before it does. */
 void profile_others(void);
 
-/* A function begins or goes on, ends or stops: what both hooks make of it. */
+/* A function begins or goes on, ends or stops: what both hooks make of it. `hook` is the hook's own frame address
+ * (pyver_raised.h). */
 void profile_on_call(py_frame *frame);
-void profile_on_return(py_frame *frame, const py_object *value);
+void profile_on_return(py_frame *frame, const py_object *value, void **hook);
 
 /* The trace function, for lines: trace.c. Is it the one that tells of functions, too? */
 bool trace_tells_functions(void);
 void trace_cover(py_tstate *t);
 void trace_take_out(py_tstate *t);
-/* Exceptions that passed through functions which run: the trace function is told of them, the profile function is not. A
- * function begins; it ends, left by one or not: then its type is noted, if it is known; and others take the hook's place. */
+/* Exceptions that passed through functions which run, where nobody else knows them: the trace function is told of them, the profile
+ * function is not. A function begins; it ends, left by one whose type is still to be told or not: then it is noted, if it is known; and
+ * others take the hook's place. */
 void trace_begins(py_frame *frame);
 void trace_ends(py_frame *frame, bool raises);
 void trace_forgets(void);

@@ -9,11 +9,12 @@
 #include "agent/hooks.h"
 #include "agent/lines.h"
 #include "agent/notes.h"
+#include "agent/pyver_raised.h"
 #include "agent/select.h"
 
 static bool filtering; /* some code is left out, and so are the C functions it calls */
 
-void profile_on_return(py_frame *frame, const py_object *value)
+void profile_on_return(py_frame *frame, const py_object *value, void **hook)
 {
     code_mark mark = codes_mark(pyver_frame_code(frame));
     if (unlikely(mark & RING_CODE_LEFT_OUT))
@@ -25,8 +26,12 @@ void profile_on_return(py_frame *frame, const py_object *value)
         notes_yield(pyver_frame_code(frame), value);
     else if (unlikely(mark & CODE_NOTED) && value)
         notes_result(value);
+    const py_object *raised =
+        unlikely(kind == RING_UNWIND) && notes_are_wanted() ? pyver_raised(hook) : NULL;
+    if (raised)
+        notes_exception(raised);
     if (kind != RING_SUSPEND)
-        trace_ends(frame, kind == RING_UNWIND);
+        trace_ends(frame, kind == RING_UNWIND && !raised);
     codes_emit(kind, mark, (uint64_t)(uintptr_t)frame);
 }
 
@@ -75,7 +80,7 @@ static int on_event(py_object *self, py_frame *frame, int what, py_object *arg)
         profile_on_call(frame);
         break;
     case PY_WHAT_RETURN:
-        profile_on_return(frame, arg);
+        profile_on_return(frame, arg, __builtin_frame_address(0));
         break;
     case PY_WHAT_C_CALL:
         on_c(RING_C_ENTER, frame, arg);
@@ -99,7 +104,7 @@ static int on_python_event(py_object *self, py_frame *frame, int what, py_object
     if (what == PY_WHAT_CALL)
         profile_on_call(frame);
     else if (what == PY_WHAT_RETURN)
-        profile_on_return(frame, arg);
+        profile_on_return(frame, arg, __builtin_frame_address(0));
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "agent/hooks.h"
 #include "agent/lines.h"
 #include "agent/notes.h"
+#include "agent/pyver_raised.h"
 #include "agent/select.h"
 
 #include <string.h>
@@ -21,6 +22,8 @@ static inline void on_line(py_frame *frame)
 }
 
 /* --- which exception leaves a function ---
+ *
+ * Only for interpreters whose stack does not say it (pyver_raised.h): none that we have met.
  *
  * The interpreter tells of an exception in every function that it passes through, but not again of one that is raised once more: by a
  * bare raise, at the end of a finally or a with. So what was told is kept until the function ends, in a small table of the thread's, by
@@ -57,7 +60,7 @@ static unsigned find_place(const struct raised_table *t, unsigned first, const p
 /* An exception passes through a function: (type, value, traceback). */
 static void on_exception(py_frame *frame, const py_object *arg)
 {
-    if (!notes_are_wanted() || !arg || py_type(arg) != py.tuple_type)
+    if (pyver_raised_is_used() || !notes_are_wanted() || !arg || py_type(arg) != py.tuple_type)
         return;
     const py_object *type = pyver_tuple_item(arg, 0);
     struct guest_thread *me = &guest_me;
@@ -120,7 +123,7 @@ static int on_all(py_object *self, py_frame *frame, int what, py_object *arg)
     else if (what == PY_WHAT_CALL)
         profile_on_call(frame);
     else if (what == PY_WHAT_RETURN)
-        profile_on_return(frame, arg);
+        profile_on_return(frame, arg, __builtin_frame_address(0));
     else if (what == PY_WHAT_EXCEPTION)
         on_exception(frame, arg);
     return 0;
@@ -139,7 +142,7 @@ static int on_some(py_object *self, py_frame *frame, int what, py_object *arg)
         if (what == PY_WHAT_CALL)
             profile_on_call(frame);
         else if (what == PY_WHAT_RETURN)
-            profile_on_return(frame, arg);
+            profile_on_return(frame, arg, __builtin_frame_address(0));
     }
     return 0;
 }
