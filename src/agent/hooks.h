@@ -34,11 +34,5 @@ void profile_on_return(py_frame *frame, const py_object *value, void **hook);
 bool trace_tells_functions(void);
 void trace_cover(py_tstate *t);
 void trace_take_out(py_tstate *t);
-/* Exceptions that passed through functions which run, where nobody else knows them: the trace function is told of them, the profile
- * function is not. A function begins; it ends, left by one whose type is still to be told or not: then it is noted, if it is known; and
- * others take the hook's place. */
-void trace_begins(py_frame *frame);
-void trace_ends(py_frame *frame, bool raises);
-void trace_forgets(void);
 
 #endif

@@ -10,15 +10,10 @@ static void emit(enum ring_ext kind, const char *text, size_t len)
     guest_emit_ext(kind, &piece, 1);
 }
 
-void notes_exception_name(const char *name, size_t len)
-{
-    emit(RING_EXT_EXCEPTION, name, len);
-}
-
 void notes_exception(const py_object *type)
 {
     const char *name = pyver_type_name(type);
-    notes_exception_name(name, strnlen(name, RING_MAX_NOTE));
+    emit(RING_EXT_EXCEPTION, name, strnlen(name, RING_MAX_NOTE));
 }
 
 /* --- arguments and results --- */

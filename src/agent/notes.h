@@ -16,7 +16,6 @@ static inline bool notes_are_wanted(void)
 
 /* A function is left by an exception of this type. */
 void notes_exception(const py_object *type);
-void notes_exception_name(const char *name, size_t len); /* the same, of one that may be gone */
 
 /* A coroutine begins. If nobody awaits it but the loop, it is the outermost of a task. `caller` is the code
  * of the function that made it run; NULL: none did. */

@@ -30,8 +30,6 @@ void profile_on_return(py_frame *frame, const py_object *value, void **hook)
         unlikely(kind == RING_UNWIND) && notes_are_wanted() ? pyver_raised(hook) : NULL;
     if (raised)
         notes_exception(raised);
-    if (kind != RING_SUSPEND)
-        trace_ends(frame, kind == RING_UNWIND && !raised);
     codes_emit(kind, mark, (uint64_t)(uintptr_t)frame);
 }
 
@@ -54,8 +52,6 @@ void profile_on_call(py_frame *frame)
     if (unlikely(mark & RING_CODE_LEFT_OUT))
         return;
     bool resumes = unlikely(mark & RING_CODE_GENERATOR) && pyver_frame_started(frame);
-    if (!resumes)
-        trace_begins(frame);
     if (unlikely(mark & (RING_CODE_COROUTINE | CODE_NOTED)) && !resumes)
         note_begin(frame, mark);
     codes_emit(resumes ? RING_RESUME : RING_ENTER, mark, (uint64_t)(uintptr_t)frame);
@@ -197,7 +193,6 @@ void profile_others(void)
 {
     if (setting || !guest.on)
         return;
-    trace_forgets();
     guest_emit_pause(RING_PAUSE_OTHER);
     guest_resync();
     py.Py_AddPendingCall(cover_later, NULL); /* if it was removed, we are back at once */

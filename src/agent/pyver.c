@@ -225,13 +225,6 @@ bool pyver_frame_yields(py_frame *frame)
     return index >= 0 && (*at == OP_YIELD_VALUE || (py.minor < 11 && at[2] == OP_YIELD_FROM));
 }
 
-int32_t pyver_frame_place(py_frame *frame)
-{
-    int32_t index;
-    instruction(frame, &index);
-    return index;
-}
-
 bool pyver_inner_is_generator(const py_inner *frame)
 {
     enum { OWNER = 69, OWNED_BY_GENERATOR = 1 };

@@ -212,8 +212,6 @@ py_frame *pyver_frame_back(py_frame *frame);
 /* Below 3.12, for a frame of a generator's code: has it run before? And has it just yielded? */
 bool pyver_frame_started(py_frame *frame);
 bool pyver_frame_yields(py_frame *frame);
-/* Below 3.12: which instruction a frame is at; only to be compared. */
-int32_t pyver_frame_place(py_frame *frame);
 
 /* 3.11, of an interpreter frame: does a generator hold it, has that run before, is it suspended? */
 bool pyver_inner_is_generator(const py_inner *frame);

@@ -82,11 +82,6 @@ const py_object *pyver_raised(void **hook)
     return NULL;
 }
 
-bool pyver_raised_is_used(void)
-{
-    return known.variable || shot.begin;
-}
-
 /* --- learning --- */
 
 /* Calls a function that an exception of the type `wanted` leaves. Gives the type that arrives; only to be compared. */

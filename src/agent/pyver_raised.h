@@ -27,8 +27,6 @@
 
 /* Learns the distance, with the hook in. If it fails, no type is ever told. */
 void pyver_raised_learn(py_object *names);
-/* Is it learned, or being learned? Then nobody else has to find out. */
-bool pyver_raised_is_used(void);
 
 /* When a function is left by an exception: `hook` is the frame address of the hook itself, that is, of the function which the
  * interpreter has called. NULL: it cannot be told. Borrowed. */

@@ -36,7 +36,7 @@ READING_HALF = {"test_baddays", "test_diff", "test_exports", "test_flame", "test
 
 # Debian's own builds of a version that pyenv has, too, matter where we meet the interpreter itself; the rest of the quick tier takes
 # one build of each version.
-EVERY_BUILD = {"test_accuracy", "test_agent", "test_attach", "test_calls", "test_memory_truth", "test_run"}
+EVERY_BUILD = {"test_accuracy", "test_agent", "test_attach", "test_calls", "test_memory_truth", "test_run", "test_trace_details"}
 
 SANITIZED = "PYROMETER_SANITIZED" in os.environ
 
