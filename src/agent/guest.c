@@ -95,6 +95,38 @@ static int session_fd(void)
     return guest.fd;
 }
 
+/* --- our numbers ---
+ *
+ * A process in a pid namespace of its own counts otherwise than the recorder does. But the recorder's file was opened by way of a /proc
+ * that has the recorder's numbers, and a link there says which are ours. */
+
+struct numbers {
+    uint32_t pid, tid;
+};
+
+static struct numbers own_numbers(void)
+{
+    return (struct numbers){(uint32_t)getpid(), (uint32_t)syscall(SYS_gettid)};
+}
+
+/* "PID/task/TID", and how else nobody can tell. */
+static struct numbers numbers_outside(void)
+{
+    static const char between[] = "/task/";
+    char text[64], *at;
+    ssize_t n = readlink("/proc/thread-self", text, sizeof text - 1);
+    text[n < 0 ? 0 : n] = 0;
+    struct numbers found = {.pid = (uint32_t)strtoul(text, &at, 10)};
+    if (strncmp(at, between, sizeof between - 1) == 0)
+        found.tid = (uint32_t)strtoul(at + sizeof between - 1, NULL, 10);
+    return found.pid && found.tid ? found : own_numbers();
+}
+
+static bool is_nested(void)
+{
+    return numbers_outside().pid != (uint32_t)getpid();
+}
+
 /* Other destructors give memory back, too, and may come after ours. They are called in rounds, and we wait for the last but
  * one: in the last the tools that watch a program (TSan) take their leave in the same way. */
 static void on_thread_end(void *value)
@@ -143,7 +175,8 @@ bool guest_enter(const char *variable)
     guest.image = guest_now();
     guest.session = s;
     guest.left = false;
-    guest.entered_by = getpid();
+    guest.entered_by = guest.pid = getpid();
+    guest.nested = is_nested();
     if (!has_end_key)
         has_end_key = pthread_key_create(&end_key, on_thread_end) == 0;
     return true;
@@ -198,9 +231,10 @@ static void fill_header(struct ring_header *h, enum ring_content content, uint64
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    h->pid = (uint32_t)getpid();
-    h->parent_pid = (uint32_t)getppid();
-    h->tid = (uint32_t)syscall(SYS_gettid);
+    struct numbers numbers = guest.nested ? numbers_outside() : own_numbers();
+    h->pid = numbers.pid;
+    h->tid = numbers.tid;
+    h->parent_pid = guest.nested ? 0 : (uint32_t)getppid();
     h->content = content;
     h->image = guest.image;
     h->ident = py.PyThread_get_thread_ident();
@@ -285,6 +319,9 @@ void guest_forked(void)
         guest_unmap(me->ring, RING_SLOT_BYTES);
     *me = (struct guest_thread){0};
     guest.image = guest_now();
+    if (getppid() != guest.pid) /* or the parent has ended meanwhile */
+        guest.nested = is_nested();
+    guest.pid = getpid();
 }
 
 /* --- the recorder --- */

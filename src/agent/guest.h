@@ -26,6 +26,8 @@ struct guest {
     uint64_t file_dev, file_ino;  /* to tell whether it was */
     uint64_t image;               /* ring_header.image */
     int entered_by;               /* process: a child that it forks is a guest by inheritance */
+    int pid;                      /* of this process, as it knows itself, */
+    bool nested;                  /* which is not how the recorder knows it */
     uint64_t check_ticks;         /* the recorder is looked for so often */
     char variable[64];            /* what RING_VARIABLE holds, for children */
 };

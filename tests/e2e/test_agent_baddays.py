@@ -230,6 +230,47 @@ def test_forks_among_threads(python, tmp_path):
     whole(recording)
 
 
+NESTED = """
+def f(): pass
+def work(n):
+    for _ in range(5):
+        for _ in range(100): f()
+        time.sleep(0.02)
+    counts[n] = os.getpid()
+def child(n):
+    with open("/proc/sys/kernel/ns_last_pid", "w") as file: file.write(str(4000000 + 10 * n))
+    pid = os.fork()
+    if pid:
+        assert os.waitpid(pid, 0)[1] == 0
+        return
+    thread = threading.Thread(target=work, args=(n,))
+    thread.start()
+    work(n)
+    thread.join()
+    if n: child(n - 1)
+    os._exit(0)
+child(1)
+work(2)
+"""
+
+
+@pytest.mark.parametrize("instrument", ["--calls", "--memory"])
+def test_numbers_of_a_container(python, is_root, tmp_path, instrument):
+    """In a pid namespace processes have numbers that nobody has outside, or somebody else: they are no dead ones, nor other ones."""
+    if not is_root:
+        pytest.skip("a namespace needs root")
+    command = ["unshare", "--pid", "--fork", "--kill-child", python.path, "-W", "ignore", script(tmp_path, NESTED)]
+    recording = record(command, tmp_path / "x.pyro", instrument)
+    assert counts()[:3] == (4000001, 4000011, 1)
+    known = recording.info()
+    inside = [p for p in known["processes"] if p["kind"] == "python"]
+    assert len(inside) == 3, known["processes"]
+    assert not {p["pid"] for p in inside} & {1, 4000001, 4000011}
+    if instrument == "--calls":
+        assert calls_in(recording)["f"] == 5 * 500
+        whole(recording)
+
+
 # --- the end ---
 
 
