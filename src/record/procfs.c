@@ -22,7 +22,8 @@ enum procfs_number procfs_examine(uint64_t number, pid_t *ret_parent)
     if (status_field(text, "\nTgid:") != number)
         return PROCFS_THREAD;
     *ret_parent = (pid_t)status_field(text, "\nPPid:");
-    return PROCFS_PROCESS;
+    return strstr(text, "\nVmSize:") ? PROCFS_PROCESS
+                                     : PROCFS_ENDED; /* it has no memory any more */
 }
 
 bool procfs_exists(pid_t pid)

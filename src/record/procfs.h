@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum procfs_number { PROCFS_GONE, PROCFS_THREAD, PROCFS_PROCESS };
+/* An ended process keeps its number until somebody has waited for it. */
+enum procfs_number { PROCFS_GONE, PROCFS_THREAD, PROCFS_PROCESS, PROCFS_ENDED };
 
 /* Whose number is it? The parent is given for a process only. */
 enum procfs_number procfs_examine(uint64_t number, pid_t *ret_parent);

@@ -120,6 +120,16 @@ static int add(struct procs *p, pid_t pid, pid_t parent, uint64_t now_ns, struct
     return 0;
 }
 
+static bool has_number(const struct procs *p, pid_t pid, uint32_t *ret)
+{
+    for (size_t i = p->known.len; i-- > 0;)
+        if (p->known.data[i].pid == pid) {
+            *ret = p->known.data[i].id;
+            return true;
+        }
+    return false;
+}
+
 static bool is_ours(const struct procs *p, pid_t parent)
 {
     return find(p, parent) != NULL || (p->adopt && parent == getpid());
@@ -128,12 +138,15 @@ static bool is_ours(const struct procs *p, pid_t parent)
 static void consider(struct procs *p, uint64_t pid, uint64_t now_ns)
 {
     pid_t parent;
+    uint32_t id;
     if (pid == (uint64_t)getpid() || find(p, (pid_t)pid))
         return;
     enum procfs_number kind = procfs_examine(pid, &parent);
     if (kind == PROCFS_GONE)
         p->shared->stats->value[RECORD_STAT_NUMBERS_VANISHED]++;
-    if (kind == PROCFS_PROCESS && is_ours(p, parent))
+    bool is_new =
+        kind == PROCFS_PROCESS || (kind == PROCFS_ENDED && !has_number(p, (pid_t)pid, &id));
+    if (is_new && is_ours(p, parent))
         add(p, (pid_t)pid, parent, now_ns, NULL);
 }
 
@@ -209,7 +222,8 @@ static void end(struct procs *p, struct proc *c, uint64_t now_ns)
 {
     stop_sampling(c);
     c->gone = true;
-    p->ended[final_kind(c)]++;
+    c->record.kind = final_kind(c); /* without memory, at its end, it looked like no Python */
+    p->ended[c->record.kind]++;
     c->record.end_ns = now_ns - p->shared->origin_ns;
     write_process(p, c);
 }
@@ -410,9 +424,9 @@ int procs_add_open(struct procs *p, struct remote *remote, uint64_t now_ns)
 uint32_t procs_id_of(struct procs *p, pid_t pid, pid_t parent, const char *python,
                      uint64_t start_ns)
 {
-    for (size_t i = p->known.len; i-- > 0;)
-        if (p->known.data[i].pid == pid)
-            return p->known.data[i].id;
+    uint32_t id;
+    if (has_number(p, pid, &id))
+        return id;
     uint64_t origin = p->shared->origin_ns;
     struct proc c = {.record = {.id = p->next_id++,
                                 .pid = (uint32_t)pid,

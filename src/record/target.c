@@ -114,9 +114,12 @@ static void close_run(struct target *t, struct track *k)
     k->run.count = 0;
 }
 
-static void track_free(struct target *t, struct track *k)
+/* A thread that is not found has not always ended: in a child that has just been forked the list of them is made anew. */
+static void track_drop(struct target *t, struct track *k)
 {
     close_run(t, k);
+    if (!threadstate_has_ended(&k->os))
+        threadids_leave(t->shared->threads, THREADID_SAMPLER, k->id);
     threadstate_close(&k->os);
     vec_release(&k->nodes);
     free(k);
@@ -230,7 +233,7 @@ static int align_tracks(struct target *t, uint64_t now_ns)
     }
     for (size_t i = 0; i < t->tracks.len; i++)
         if (!t->tracks.data[i]->seen)
-            track_free(t, t->tracks.data[i]);
+            track_drop(t, t->tracks.data[i]);
     free(t->tracks.data);
     memcpy(&t->tracks, &next, sizeof next);
     return rc;
@@ -453,7 +456,7 @@ void target_free(struct target *t)
     if (!t)
         return;
     for (size_t i = 0; i < t->tracks.len; i++)
-        track_free(t, t->tracks.data[i]);
+        track_drop(t, t->tracks.data[i]);
     vec_release(&t->tracks);
     vec_release(&t->code_ids);
     sources_place_free(t->place);

@@ -38,6 +38,13 @@ uint32_t threadids_get(struct threadids *t, enum threadid_user user, uint32_t pr
     return id;
 }
 
+void threadids_leave(struct threadids *t, enum threadid_user user, uint32_t id)
+{
+    for (size_t i = 0; i < t->single.len; i++)
+        if (t->single.data[i].id == id)
+            t->single.data[i].met_by &= ~(uint32_t)user;
+}
+
 void threadids_tell(struct threadids *t, uint32_t id, struct threadid_fact *told)
 {
     while (t->facts.len <= id)

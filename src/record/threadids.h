@@ -1,6 +1,6 @@
 /* Numbers of threads in the file. The sampler and the guest's rings, of events and of memory, each meet the program's threads on
  * their own, and not at the same time; whoever comes later gets the number that the first was given.
- * Each side meets a thread once, and those of one ident in the order in which they lived. Inside
+ * Each side meets a thread once, or again if it had left it, and those of one ident in the order in which they lived. Inside
  * src/record; the recorder's thread only. */
 #ifndef PYROMETER_RECORD_THREADIDS_H
 #define PYROMETER_RECORD_THREADIDS_H
@@ -35,6 +35,9 @@ struct threadids {
 /* The number of a thread that `user` has just met; *ret_new if nobody had met it before. `tid`: 0 if it is not known. */
 uint32_t threadids_get(struct threadids *t, enum threadid_user user, uint32_t process,
                        uint64_t ident, uint32_t tid, bool *ret_new);
+
+/* `user` does not follow the thread any longer, but it has not ended: it may be met again. */
+void threadids_leave(struct threadids *t, enum threadid_user user, uint32_t id);
 
 /* Keeps what is not 0 of `told`, and fills in what it lacks from what was told before. */
 void threadids_tell(struct threadids *t, uint32_t id, struct threadid_fact *told);

@@ -106,7 +106,7 @@ bool threadstate_waits_gil(const struct threadstate_call *call, uint64_t gil_beg
     return call->number == SYS_futex && call->word >= gil_begin && call->word < gil_end;
 }
 
-static bool has_ended(const struct threadstate *s)
+bool threadstate_has_ended(const struct threadstate *s)
 {
     char byte;
     int fd = s->syscall_fd >= 0 ? s->syscall_fd : s->stat_fd;
@@ -122,7 +122,7 @@ unsigned threadstate_read(struct threadstate *s, uint64_t gil_begin, uint64_t gi
     case THREADSTATE_BLOCKED:
         return threadstate_waits_gil(&call, gil_begin, gil_end) ? RECORD_WAITS_GIL : 0;
     default: {
-        s->ended = has_ended(s);
+        s->ended = threadstate_has_ended(s);
         char letter = read_letter(s->stat_fd);
         return letter && letter != 'R' ? 0 : RECORD_ON_CPU;
     }

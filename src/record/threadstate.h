@@ -44,6 +44,9 @@ enum threadstate_verdict threadstate_blocked_in(const struct threadstate *s,
 bool threadstate_waits_gil(const struct threadstate_call *call, uint64_t gil_begin,
                            uint64_t gil_end);
 
+/* Is there no such task any more? False if it was never found. */
+bool threadstate_has_ended(const struct threadstate *s);
+
 /* The letter that ps shows for a thread; 0 if it is not there any more. */
 char threadstate_letter(pid_t pid, uint32_t tid);
 
