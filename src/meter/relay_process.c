@@ -300,10 +300,14 @@ static void let_go(struct state *s)
     move_fd(open("/dev/null", O_RDWR | O_CLOEXEC), NOTHING_AT);
     for (int i = 0; i < RELAY_STREAMS; i++) {
         s->from[i] = move_fd(from[i], FROM_AT + i);
-        if (s->from[i] < 0)
+        if (s->from[i] < 0) {
             dup2(NOTHING_AT, out_of[i]);
-        else
+            close(
+                FROM_AT +
+                i); /* it may be the program's end of the other stream, and then that never ends */
+        } else {
             fcntl(out_of[i], F_SETFD, FD_CLOEXEC);
+        }
     }
     dup2(NOTHING_AT, STDIN_FILENO);
     for (int fd = STDERR_FILENO + 1; fd < FROM_AT; fd++)

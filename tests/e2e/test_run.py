@@ -264,6 +264,15 @@ def test_terminal_stays_the_targets(default_python, tmp_path):
     assert b"nomel" in out
 
 
+@pytest.mark.parametrize("inherited", range(12))
+def test_inherited_descriptors(default_python, tmp_path, inherited):
+    """Whatever else is open, both streams end with the program, also if they are one."""
+    script = "".join("exec %d</dev/null; " % fd for fd in range(3, 3 + inherited)) + '"$@" 2>&1 | cat'
+    command = [PYROMETER, "run", "--quiet", "-o", str(tmp_path / "x.pyro"), "--", default_python.path, "-S", "-c", "print(1)"]
+    done = subprocess.run(["bash", "-c", script, "bash", *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=harness.HANG)
+    assert done.stdout == b"1\n"
+
+
 # --- signals ---
 
 
