@@ -93,14 +93,15 @@ static void code_free(struct remote_code *c)
     free(c);
 }
 
+/* Below 3.10 an empty table is one, too: that of code which is all on its first line. */
 static void read_line_table(const struct remote *r, uint64_t addr, struct remote_code *c)
 {
     uint64_t len = 0;
     if (!mem_plausible(addr) || mem_read_ptr(&r->mem, addr + r->layout.bytes.ob_size, &len) < 0 ||
-        len == 0 || len > MAX_LINE_TABLE_BYTES)
+        len > MAX_LINE_TABLE_BYTES)
         return;
-    uint8_t *table = malloc(len);
-    if (table && mem_read(&r->mem, addr + r->layout.bytes.ob_sval, table, len) == 0) {
+    uint8_t *table = malloc(len + 1);
+    if (table && (!len || mem_read(&r->mem, addr + r->layout.bytes.ob_sval, table, len) == 0)) {
         c->lines = table;
         c->lines_len = (uint32_t)len;
     } else {

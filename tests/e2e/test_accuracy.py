@@ -35,6 +35,28 @@ def test_shares(python, tmp_path):
                 name, metric, got, truth["wall"][name], samples)
 
 
+ONE_LINE = """
+import time
+def one(): time.sleep(0.1)
+class Kind:
+    def method(self): return [time.sleep(0.01) for _ in range(10)]
+def outer():
+    return (lambda: time.sleep(0.1))()
+one(), Kind().method(), outer()
+"""
+
+
+def test_code_on_one_line(python, tmp_path):
+    """Below 3.10 such code has an empty table of lines."""
+    (tmp_path / "one.py").write_text(ONE_LINE)
+    recording = record([python.path, tmp_path / "one.py"], tmp_path / "x.pyro")
+    rows = [r for r in recording.rows("--by", "line") if (r["file"] or "").endswith("one.py")]
+    lines = {r["name"].split(".")[-1]: r["line"] for r in rows}
+    assert lines.pop("<listcomp>", 5) == 5  # from 3.12 on it is no function
+    lines.pop("<module>", None)
+    assert lines == {"one": 3, "method": 5, "outer": 7, "<lambda>": 7}
+
+
 def test_lines(python, tmp_path):
     recording = record([python.path, workload("lines.py"), "1.2"], tmp_path / "x.pyro", "--sample=2000")
     marks = json.loads(recording.stdout)
