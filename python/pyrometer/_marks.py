@@ -74,6 +74,8 @@ def _agent() -> "Optional[Any]":
 
 def _listened(library: "Any") -> "Tuple[Any, Any, Any]":
     """The three functions, for a process with a listener."""
+    import ctypes
+
     mark_c, counter_c = library.pyrometer_agent_mark, library.pyrometer_agent_counter
     begin_c, end_c = library.pyrometer_agent_span_begin, library.pyrometer_agent_span_end
 
@@ -96,7 +98,10 @@ def _listened(library: "Any") -> "Tuple[Any, Any, Any]":
 
     def counter(name: str, value: float, /) -> None:
         text = str(name).encode("utf-8", "replace")
-        counter_c(text, len(text), value)
+        try:
+            counter_c(text, len(text), value)
+        except ctypes.ArgumentError:  # no number: where nobody listens nobody minds
+            pass
 
     return mark, counter, Span
 

@@ -215,7 +215,7 @@ static long event_number(const char *name)
 static bool take_tool(void)
 {
     static const char order[] = {5, 4, 3, 2, 1, 0};
-    py_object *name = py.PyObject_GetAttrString(monitoring, "__name__");
+    py_object *name = py.PyUnicode_FromString("pyrometer");
     bool found = false;
     for (size_t i = 0; name && i < sizeof order && !found; i++) {
         py_object *number = py.PyLong_FromLong(order[i]), *user = NULL;

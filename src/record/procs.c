@@ -452,6 +452,18 @@ bool procs_alive(const struct procs *p, pid_t pid)
     return find(p, pid) != NULL;
 }
 
+uint64_t procs_running(const struct procs *p)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < p->list.len; i++) {
+        const struct proc *c = p->list.data[i];
+        pid_t parent;
+        count += !c->gone && final_kind(c) == RECORD_PROCESS_PYTHON &&
+                 procfs_examine(c->record.pid, &parent) == PROCFS_PROCESS;
+    }
+    return count;
+}
+
 void procs_note_exit(struct procs *p, pid_t pid, uint64_t now_ns)
 {
     struct proc *c = find(p, pid);

@@ -43,6 +43,9 @@ struct sources_place *procs_place(const struct procs *p, pid_t pid);
 /* Is this process still under watch? */
 bool procs_alive(const struct procs *p, pid_t pid);
 
+/* How many that are Python run now. */
+uint64_t procs_running(const struct procs *p);
+
 /* Someone was reaped or left: note its end now. */
 void procs_note_exit(struct procs *p, pid_t pid, uint64_t now_ns);
 

@@ -321,6 +321,8 @@ static void finish(struct recorder *r)
         take_events(r);
     }
     procs_flush(r->procs);
+    if (r->child && r->done) /* else all that was asked for is there */
+        r->stats.value[RECORD_STAT_PROCESSES_LEFT] = procs_running(r->procs);
     procs_free(r->procs);
     r->procs = NULL;
     update_stats(r, now);

@@ -146,6 +146,7 @@ void view_run_losses_json(struct json *j, const struct profile *p, uint32_t dama
     json_kv_u64(j, "torn_bytes", s->torn ? s->file_bytes - s->good_bytes : 0);
     stat_u64(j, p, "processes_short", RECORD_STAT_PROCESSES_SHORT);
     stat_u64(j, p, "processes_refused", RECORD_STAT_PROCESSES_REFUSED);
+    stat_u64(j, p, "processes_left", RECORD_STAT_PROCESSES_LEFT);
     stat_u64(j, p, "events_lost", RECORD_STAT_EVENTS_LOST);
     stat_u64(j, p, "events_damaged", RECORD_STAT_EVENTS_DAMAGED);
     stat_u64(j, p, "threads_refused", RECORD_STAT_THREADS_REFUSED);
@@ -276,6 +277,9 @@ void view_run_losses(const struct profile *p, uint32_t damaged, struct buf *out)
     if (view_run_is_sampled(p)) /* else nobody wanted to look */
         look_losses(p, out);
     event_losses(p, out);
+    say(out, view_run_stat(p, RECORD_STAT_PROCESSES_LEFT),
+        "what a process did that went on after the command's end",
+        "what processes did that went on after the command's end");
     say(out, (double)s->damaged_chunks + damaged, "chunk damaged", "chunks damaged");
     say(out, (double)s->missing_chunks, "chunk missing", "chunks missing");
     if (!s->finished)

@@ -105,6 +105,32 @@ def test_orphan_is_followed(default_python, tmp_path):
     assert record([default_python.path, "-c", text], tmp_path / "x.pyro").row("grandchild")
 
 
+@pytest.mark.parametrize("instrument", ["--sample", "--calls"])
+def test_who_outlives_the_command_is_told(default_python, tmp_path, instrument):
+    """The recording ends with the command. What a daemon does later is not in it, and that is said."""
+    text = (
+        "import os, time\n"
+        "def work():\n"
+        "    end = time.perf_counter() + 0.3\n"
+        "    while time.perf_counter() < end: pass\n"
+        "r, w = os.pipe()\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    os.close(w)\n"
+        "    work()\n"
+        "    os.read(r, 1)\n"  # until its parent has ended
+        "    work()\n"
+        "    os._exit(0)\n"
+        "work()\n"
+    )
+    recording = record([default_python.path, "-c", text], tmp_path / "x.pyro", instrument)
+    assert recording.stats()["processes_left"] == 1
+    assert "went on after the command's end" in pyrometer("report", recording.path, check=0).stdout
+    whole = record([default_python.path, "-c", text + "os.close(w)\nos.wait()\n"], tmp_path / "y.pyro", instrument)
+    assert whole.stats()["processes_left"] == 0
+    assert "went on" not in pyrometer("report", whole.path, check=0).stdout
+
+
 def test_exec_of_the_main_process(python, tmp_path):
     """python → python by exec, same pid: both are in the recording."""
     after = spin_text("after_exec", 0.4)

@@ -474,7 +474,7 @@ for call in (lambda: pyrometer.mark(name="x"), lambda: pyrometer.counter("x", va
         pass
 with pyrometer.span("a") as inside:
     with pyrometer.span("b"), pyrometer.span("a"):
-        print(pyrometer.mark("m"), pyrometer.counter("c", 1.5))
+        print(pyrometer.mark("m"), pyrometer.counter("c", 1.5), pyrometer.counter("c", None), pyrometer.counter("c", "one"))
 """
 
 
@@ -483,7 +483,7 @@ def test_marks_are_the_same_with_and_without_a_listener(python):
     import subprocess
     command = [python.path, "-c", REFUSED, os.path.join(ROOT, "python")]
     alone = subprocess.run(command, stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
-    assert alone == "None None\n"
+    assert alone == "None None None None\n"
     assert pyrometer("run", "--quiet", "--trace", "-o", "r.pyro", "--", *command, check=0).stdout == alone
 
 
