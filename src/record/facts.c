@@ -111,6 +111,8 @@ void facts_write(struct format_writer *w, const struct record_options *o, const 
     }
     put_patterns(w, "include", 'i', o->selection);
     put_patterns(w, "exclude", 'x', o->selection);
+    put_patterns(w, "lines_function", 'f', o->selection);
+    put_patterns(w, "lines_match", 'm', o->selection);
     put_command(w, o);
     if (getcwd(text, sizeof text))
         format_writer_meta(w, "directory", text);
