@@ -132,33 +132,46 @@ static int repr_str(struct repr *s, uint64_t addr, unsigned depth)
     return 0;
 }
 
-static int repr_bytes(struct repr *s, uint64_t addr, unsigned depth)
+static void put_bytes(struct repr *s, const uint8_t *bytes, size_t count, uint64_t length)
 {
-    (void)depth;
-    uint8_t bytes[REPR_MAX_CHARS];
     uint32_t chars[REPR_MAX_CHARS];
-    size_t count;
-    uint64_t length;
-    int rc = object_read_bytes(s->r, addr, bytes, sizeof bytes, &count, &length);
-    if (rc < 0)
-        return rc;
     for (size_t i = 0; i < count; i++)
         chars[i] = bytes[i];
     put_quoted(s, chars, count, true);
     if (count < length)
         put(s, "...");
+}
+
+static int repr_bytes(struct repr *s, uint64_t addr, unsigned depth)
+{
+    (void)depth;
+    uint8_t bytes[REPR_MAX_CHARS];
+    size_t count;
+    uint64_t length;
+    int rc = object_read_bytes(s->r, addr, bytes, sizeof bytes, &count, &length);
+    if (rc == 0)
+        put_bytes(s, bytes, count, length);
+    return rc;
+}
+
+static int repr_bytearray(struct repr *s, uint64_t addr, unsigned depth)
+{
+    (void)depth;
+    uint64_t head[4]; /* size, room, where that begins, where the bytes do: in every version */
+    uint8_t bytes[REPR_MAX_CHARS];
+    int rc = mem_read(&s->r->mem, addr + s->r->layout.bytes.ob_size, head, sizeof head);
+    size_t count = rc < 0 ? 0 : min_u64(head[0], sizeof bytes);
+    if (count)
+        rc = mem_read(&s->r->mem, head[3], bytes, count);
+    if (rc < 0)
+        return rc;
+    put(s, "bytearray(");
+    put_bytes(s, bytes, count, head[0]);
+    put(s, ")");
     return 0;
 }
 
 /* ---- numbers ---- */
-
-static int repr_none(struct repr *s, uint64_t addr, unsigned depth)
-{
-    (void)addr;
-    (void)depth;
-    put(s, "None");
-    return 0;
-}
 
 static int repr_bool(struct repr *s, uint64_t addr, unsigned depth)
 {
@@ -213,8 +226,8 @@ static int repr_int(struct repr *s, uint64_t addr, unsigned depth)
     return 0;
 }
 
-/* The shortest decimals that give the same double again, in repr()'s form. */
-static void put_float(struct repr *s, double v)
+/* The shortest decimals that give the same double again, in repr()'s form, with at least so many behind the point. */
+static void put_float(struct repr *s, double v, int least)
 {
     char text[64];
     if (!isfinite(v)) {
@@ -229,7 +242,7 @@ static void put_float(struct repr *s, double v)
     int exponent = e ? atoi(e + 1) : 0;
     if (exponent >= -4 && exponent < FLOAT_FIXED_EXPONENT) {
         int decimals = precision - exponent;
-        snprintf(text, sizeof text, "%.*f", decimals > 1 ? decimals : 1, v);
+        snprintf(text, sizeof text, "%.*f", decimals > least ? decimals : least, v);
     }
     put(s, text);
 }
@@ -240,8 +253,26 @@ static int repr_float(struct repr *s, uint64_t addr, unsigned depth)
     double v;
     int rc = mem_read(&s->r->mem, addr + s->r->layout.float_.ob_fval, &v, sizeof v);
     if (rc == 0)
-        put_float(s, v);
+        put_float(s, v, 1);
     return rc;
+}
+
+static int repr_complex(struct repr *s, uint64_t addr, unsigned depth)
+{
+    (void)depth;
+    double v[2]; /* where a float has its one */
+    int rc = mem_read(&s->r->mem, addr + s->r->layout.float_.ob_fval, v, sizeof v);
+    if (rc < 0)
+        return rc;
+    bool both = v[0] != 0 || signbit(v[0]);
+    if (both) {
+        put(s, "(");
+        put_float(s, v[0], 0);
+        put(s, signbit(v[1]) && !isnan(v[1]) ? "" : "+");
+    }
+    put_float(s, v[1], 0);
+    put(s, both ? "j)" : "j");
+    return 0;
 }
 
 /* ---- containers ---- */
@@ -295,6 +326,36 @@ static int repr_tuple(struct repr *s, uint64_t addr, unsigned depth)
     rc = items(s, first, count, depth);
     put(s, rc < 0 ? REPR_UNREADABLE ")" : count == 1 ? ",)" : ")");
     return 0;
+}
+
+/* Three objects behind the head: begin, end and step. */
+static int repr_bounds(struct repr *s, uint64_t addr, unsigned depth, const char *name, bool all)
+{
+    uint64_t bounds[3];
+    struct object_int step;
+    int rc = mem_read(&s->r->mem, addr + s->r->layout.float_.ob_fval, bounds, sizeof bounds);
+    if (rc < 0)
+        return rc;
+    if (!all) /* a step of one goes without saying */
+        all = object_read_int(s->r, bounds[2], &step) < 0 || step.negative || step.count != 1 ||
+              step.top != 1;
+    put(s, name);
+    for (size_t i = 0; i < (all ? 3 : 2) && !s->full; i++) {
+        put(s, i ? ", " : "(");
+        value(s, bounds[i], depth + 1);
+    }
+    put(s, ")");
+    return 0;
+}
+
+static int repr_range(struct repr *s, uint64_t addr, unsigned depth)
+{
+    return repr_bounds(s, addr, depth, "range", false);
+}
+
+static int repr_slice(struct repr *s, uint64_t addr, unsigned depth)
+{
+    return repr_bounds(s, addr, depth, "slice", true);
 }
 
 static int repr_dict(struct repr *s, uint64_t addr, unsigned depth)
@@ -406,10 +467,13 @@ static const struct {
     const char *type;
     int (*show)(struct repr *s, uint64_t addr, unsigned depth);
 } builtins[] = {
-    {"NoneType", repr_none},
     {"bool", repr_bool},
     {"int", repr_int},
     {"float", repr_float},
+    {"complex", repr_complex},
+    {"range", repr_range},
+    {"slice", repr_slice},
+    {"bytearray", repr_bytearray},
     {"str", repr_str},
     {"bytes", repr_bytes},
     {"list", repr_list},
@@ -419,6 +483,35 @@ static const struct {
     {"frozenset", repr_frozenset},
     {"module", repr_module},
 };
+
+/* Types with one object. */
+static const struct {
+    const char *type, *text;
+} singles[] = {
+    {"NoneType", "None"},
+    {"ellipsis", "Ellipsis"},
+    {"NotImplementedType", "NotImplemented"},
+};
+
+/* Is it of a type of the interpreter's own? Then it is shown. */
+static bool show_builtin(struct repr *s, uint64_t addr, const struct object_type *type,
+                         unsigned depth)
+{
+    if (type->flags & OBJECT_FLAG_HEAP_TYPE)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(singles); i++)
+        if (strcmp(type->name, singles[i].type) == 0) {
+            put(s, singles[i].text);
+            return true;
+        }
+    for (size_t i = 0; i < ARRAY_LEN(builtins); i++)
+        if (strcmp(type->name, builtins[i].type) == 0) {
+            if (builtins[i].show(s, addr, depth) < 0)
+                put(s, REPR_UNREADABLE);
+            return true;
+        }
+    return false;
+}
 
 /* A type's name, which is the program's choice. */
 static void put_type_name(struct repr *s, const char *name)
@@ -441,13 +534,8 @@ static void value(struct repr *s, uint64_t addr, unsigned depth)
         put(s, REPR_UNREADABLE);
         return;
     }
-    for (size_t i = 0; i < ARRAY_LEN(builtins); i++) {
-        if (type.flags & OBJECT_FLAG_HEAP_TYPE || strcmp(type.name, builtins[i].type) != 0)
-            continue;
-        if (builtins[i].show(s, addr, depth) < 0)
-            put(s, REPR_UNREADABLE);
+    if (show_builtin(s, addr, &type, depth))
         return;
-    }
     struct object_type self;
     if (type.flags & OBJECT_FLAG_TYPE && object_read_type_at(s->r, addr, &self) == 0) {
         put(s, "<class '");

@@ -36,7 +36,9 @@ def numbers(argument, *rest, keyword=7, **more):
     large, larger, exact = 1e15, 1e16, 123456789.125
     nearly, whole, minus_zero = 9007199254740993.0, 1e22, -0.0
     infinite, none_at_all = float("-inf"), float("nan")
-    yes, no, nothing = True, False, None
+    yes, no, nothing, more_of_it, not_so = True, False, None, ..., NotImplemented
+    imaginary, both, minus_both, odd, zeros = 2.5j, 1 + 2j, -1.5 - 2e20j, complex(-0.0, float("nan")), complex(0, -0.0)
+    numbers, steps, down, part, end = range(3), range(2, 9, 3), range(5, 0, -1), slice(1, None, "x"), slice(2)
     expect([n for n in locals()], locals())
 
 def texts():
@@ -46,6 +48,8 @@ def texts():
     escapes = "tab\t newline\n return\r back\\slash bell\x07 del\x7f esc\x1b[31m"
     high, turned, lone = "\x80\xa0\xad", "\u202eabc\u2028", "\udc80"
     data, no_data, data_quote = b"\x00bytes\xff\n", b"", b"it's"
+    array, no_array, cut_array = bytearray(b"\x00array\xff"), bytearray(), bytearray(b"front and rest")
+    del cut_array[:6]
     expect([n for n in locals()], locals())
 
 def containers():
