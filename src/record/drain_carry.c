@@ -236,7 +236,7 @@ static bool translate(struct carry *c, uint32_t *code)
         "<garbage collection, generation 2>", "<garbage collection>"};
     struct drain *d = c->d;
     if (*code == EVENTS_WAITING_CODE)
-        *code = special_code(c, &d->waiting_code, "<waiting for pyrometer>");
+        *code = special_code(c, &d->waiting_code, "<paused by pyrometer>");
     else if (*code >= EVENTS_GC_CODE && *code - EVENTS_GC_CODE < EVENTS_GC_KINDS)
         *code = special_code(c, &d->gc_code[*code - EVENTS_GC_CODE],
                              collections[*code - EVENTS_GC_CODE]);
