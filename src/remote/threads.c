@@ -7,6 +7,11 @@
 
 /* Offset of `tid` in glibc's struct pthread on x86-64; what is found there is checked against /proc. */
 enum { GLIBC_PTHREAD_TID = 720 };
+enum {
+    IDLE_TOP_MAX =
+        4096, /* bytes of a thread state and of what the interpreter has behind it, at most */
+    UNBORN_STEPS = 256, /* older threads among which the one is looked for that starts another */
+};
 
 /* The kernel's id of a thread: in the thread state from 3.11 on; below, by way of the C library's own
  * thread structure, which is what the ident points to. */
@@ -99,6 +104,34 @@ static int remember_head(struct remote *r, uint64_t addr, uint64_t value)
     return 0;
 }
 
+/* Has it no frames? Then what says where they are is nothing, or a part of the thread state itself. */
+static bool is_idle(const struct remote *r, uint64_t addr, const uint8_t *tstate)
+{
+    uint64_t top = field_u64(tstate, r->layout.tstate.frame);
+    return top == 0 || (top >= addr && top - addr < IDLE_TOP_MAX);
+}
+
+/* A thread that is about to be started has a thread state already, with the ident of the thread that starts it, and stands before that
+ * one in the list. It is none yet. */
+static bool is_unborn(struct remote *r, uint64_t addr, const uint8_t *tstate, uint64_t interp)
+{
+    const struct pylayout *l = &r->layout;
+    uint64_t ident = field_u64(tstate, l->tstate.thread_id);
+    if (!is_idle(r, addr, tstate) || find_thread(r, addr, ident))
+        return false;
+    uint8_t bytes[1024];
+    uint64_t next = field_u64(tstate, l->tstate.next);
+    for (int i = 0; i < UNBORN_STEPS && mem_plausible(next); i++) {
+        if (mem_read(&r->mem, next, bytes, l->tstate.size) < 0 ||
+            field_u64(bytes, l->tstate.interp) != interp)
+            break;
+        if (field_u64(bytes, l->tstate.thread_id) == ident)
+            return true;
+        next = field_u64(bytes, l->tstate.next);
+    }
+    return false;
+}
+
 static int refresh_interpreter(struct remote *r, uint64_t interp, size_t *budget)
 {
     const struct pylayout *l = &r->layout;
@@ -118,7 +151,7 @@ static int refresh_interpreter(struct remote *r, uint64_t interp, size_t *budget
         rc = mem_read(&r->mem, tstate, bytes, l->tstate.size);
         if (rc < 0 || field_u64(bytes, l->tstate.interp) != interp)
             break; /* the list moved under us: what was found so far is good */
-        if (field_u64(bytes, l->tstate.thread_id))
+        if (field_u64(bytes, l->tstate.thread_id) && !is_unborn(r, tstate, bytes, interp))
             rc = note_thread(r, tstate, bytes, interp, (uint32_t)id);
         tstate = field_u64(bytes, l->tstate.next);
     }
