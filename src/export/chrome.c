@@ -16,6 +16,7 @@ struct chrome {
     FILE *out;
     struct buf buf;
     struct buf *names; /* by code: the name as JSON; made when it is met */
+    struct buf *files; /* by code: "path:line" as JSON; made with the name, empty without a file */
 };
 
 /* JSON text into a buffer; what is not UTF-8 as U+FFFD. */
@@ -37,11 +38,32 @@ static int quote(struct profile_string text, struct buf *out)
     return r < 0 ? r : buf_error(out);
 }
 
+static int quote_place(struct chrome *c, uint32_t code)
+{
+    struct profile_string file;
+    uint32_t line;
+    if (!export_slices_place(c->t, code, &file, &line))
+        return 0;
+    struct buf text;
+    buf_init(&text, EXPORT_BUF_MAX);
+    buf_append(&text, file.text, file.len);
+    if (line)
+        buf_printf(&text, ":%u", line);
+    int r = buf_error(&text);
+    if (r == 0)
+        r = quote((struct profile_string){buf_cstr(&text), (uint32_t)text.len}, &c->files[code]);
+    buf_release(&text);
+    return r;
+}
+
 static int name_of(struct chrome *c, uint32_t code, const struct buf **ret)
 {
     struct buf *name = &c->names[code];
     *ret = name;
-    return name->len ? 0 : quote(export_slices_name(c->t, code), name);
+    if (name->len)
+        return 0;
+    int r = quote(export_slices_name(c->t, code), name);
+    return r < 0 ? r : quote_place(c, code);
 }
 
 /* ns as µs with three places. */
@@ -69,22 +91,32 @@ static const char *end_text(const struct export_slice *s)
     }
 }
 
-/* How it ended, if not by returning, and what is known of it. */
-static int put_args(struct buf *b, const struct export_slice *s)
+/* Where the function stands, how it ended, if not by returning, and what is known of it. Viewers show
+ * these when the slice is selected. */
+static int put_args(struct buf *b, const struct buf *file, const struct export_slice *s)
 {
-    const char *end = end_text(s);
-    if (!end && !s->notes && !s->cut)
+    const char *end = end_text(s), *comma = "";
+    if (!end && !s->notes && !s->cut && !file->len)
         return 0;
     buf_puts(b, ",\"args\":{");
-    if (s->cut)
-        buf_puts(b, "\"begin\":\"earlier\"");
-    if (end)
-        buf_printf(b, "%s\"end\":\"%s\"", s->cut ? "," : "", end);
+    if (file->len) {
+        buf_puts(b, "\"file\":");
+        buf_append(b, file->data, file->len);
+        comma = ",";
+    }
+    if (s->cut) {
+        buf_printf(b, "%s\"begin\":\"earlier\"", comma);
+        comma = ",";
+    }
+    if (end) {
+        buf_printf(b, "%s\"end\":\"%s\"", comma, end);
+        comma = ",";
+    }
     int r = 0;
-    for (size_t i = 0; r == 0 && i < s->notes; i++) {
+    for (size_t i = 0; r == 0 && i < s->notes; i++, comma = ",") {
         struct buf text = {0};
         r = quote(s->note[i].text, &text);
-        buf_printf(b, "%s\"%s\":", end || s->cut || i ? "," : "", s->note[i].name);
+        buf_printf(b, "%s\"%s\":", comma, s->note[i].name);
         buf_append(b, text.data, text.len);
         buf_release(&text);
     }
@@ -113,7 +145,7 @@ static int put_slice(void *ctx, const struct export_slice *s)
     put_us(b, s->begin_ns);
     buf_puts(b, ",\"dur\":");
     put_us(b, s->end_ns - s->begin_ns);
-    r = put_args(b, s);
+    r = put_args(b, &c->files[s->code], s);
     buf_put_u8(b, '}');
     return r < 0 ? r : export_drain(b, c->out, false);
 }
@@ -232,7 +264,8 @@ int export_chrome_write(const struct profile *profile, const struct export_optio
     struct chrome c = {.t = profile_tables(profile), .query = &options->query, .out = out};
     buf_init(&c.buf, EXPORT_BUF_MAX);
     c.names = calloc(c.t->code_count + 1, sizeof *c.names);
-    int r = c.names ? 0 : E_NOMEM;
+    c.files = calloc(c.t->code_count + 1, sizeof *c.files);
+    int r = c.names && c.files ? 0 : E_NOMEM;
     put_head(options, out);
     if (r == 0)
         r = put_names(&c, profile, &options->query);
@@ -245,7 +278,10 @@ int export_chrome_write(const struct profile *profile, const struct export_optio
     fputs("\n]}\n", out);
     for (size_t i = 0; c.names && i < c.t->code_count; i++)
         buf_release(&c.names[i]);
+    for (size_t i = 0; c.files && i < c.t->code_count; i++)
+        buf_release(&c.files[i]);
     free(c.names);
+    free(c.files);
     buf_release(&c.buf);
     return r < 0 ? r : export_finish(out);
 }

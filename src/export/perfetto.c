@@ -2,7 +2,8 @@
  *
  * A Trace is a row of TracePackets. Each thread is a sequence of its own: its first packet sets a clock
  * whose times are the distance from the packet before, and the thread's track as the default, so that
- * a begin or an end is a dozen bytes. Names are interned, once in each sequence, when first used. */
+ * a begin or an end is a dozen bytes. Names and places in files are interned, once in each sequence,
+ * when first used. */
 #include "export/slices.h"
 
 #include "base/err.h"
@@ -48,11 +49,17 @@ enum {
     EVENT_NAME = 10,
     EVENT_TRACK = 11,
     EVENT_NAME_TEXT = 23,
+    EVENT_LOCATION = 34,
     EVENT_DOUBLE_VALUE = 44,
     INTERNED_CATEGORIES = 1,
     INTERNED_NAMES = 2,
+    INTERNED_LOCATIONS = 4,
     NAME_IID = 1,
     NAME_TEXT = 2,
+    LOCATION_IID = 1,
+    LOCATION_FILE = 2,
+    LOCATION_FUNCTION = 3,
+    LOCATION_LINE = 4,
     CHROME_METADATA = 2,
     METADATA_NAME = 1,
     METADATA_TEXT = 2,
@@ -190,6 +197,23 @@ static void put_interned(struct perfetto *p, unsigned field, uint64_t iid,
     protobuf_put_message(&p->message, field, &p->inner);
 }
 
+/* The name of a function, and where it stands. */
+static void put_function(struct perfetto *p, uint32_t code)
+{
+    struct profile_string name = export_slices_name(p->t, code), file;
+    uint32_t line;
+    put_interned(p, INTERNED_NAMES, (uint64_t)code + 1, name);
+    if (export_slices_place(p->t, code, &file, &line)) {
+        protobuf_put_number(&p->inner, LOCATION_IID, (uint64_t)code + 1);
+        put_text(&p->inner, LOCATION_FILE, file);
+        put_text(&p->inner, LOCATION_FUNCTION, name);
+        if (line)
+            protobuf_put_number(&p->inner, LOCATION_LINE, line);
+        protobuf_put_message(&p->message, INTERNED_LOCATIONS, &p->inner);
+    }
+    protobuf_put_message(&p->packet, PACKET_INTERNED_DATA, &p->message);
+}
+
 /* The first packet of a sequence: its clock, its track, its categories. */
 static int begin_sequence(struct perfetto *p, uint32_t thread, uint64_t ns)
 {
@@ -235,6 +259,10 @@ static int put_event(struct perfetto *p, const struct export_slice *slice, unsig
         bool is_c = p->t->codes[slice->code].flags & RECORD_CODE_C;
         protobuf_put_number(&p->message, EVENT_CATEGORIES, is_c ? CATEGORY_C : CATEGORY_PYTHON);
         protobuf_put_number(&p->message, EVENT_NAME, (uint64_t)slice->code + 1);
+        struct profile_string file;
+        uint32_t line;
+        if (export_slices_place(p->t, slice->code, &file, &line))
+            protobuf_put_number(&p->message, EVENT_LOCATION, (uint64_t)slice->code + 1);
     }
     size_t first = type == TYPE_BEGIN ? 0 : slice->begin_notes;
     size_t end = type == TYPE_BEGIN ? slice->begin_notes : slice->notes;
@@ -245,11 +273,8 @@ static int put_event(struct perfetto *p, const struct export_slice *slice, unsig
         protobuf_put_message(&p->message, EVENT_ANNOTATIONS, &p->inner);
     }
     protobuf_put_message(&p->packet, PACKET_TRACK_EVENT, &p->message);
-    if (type == TYPE_BEGIN && is_new_name(s, slice->code)) {
-        put_interned(p, INTERNED_NAMES, (uint64_t)slice->code + 1,
-                     export_slices_name(p->t, slice->code));
-        protobuf_put_message(&p->packet, PACKET_INTERNED_DATA, &p->message);
-    }
+    if (type == TYPE_BEGIN && is_new_name(s, slice->code))
+        put_function(p, slice->code);
     return end_packet(p, slice->thread);
 }
 

@@ -48,6 +48,15 @@ struct profile_string export_slices_name(const struct profile_tables *t, uint32_
     return t->strings[c->qualname].len ? t->strings[c->qualname] : t->strings[c->name];
 }
 
+bool export_slices_place(const struct profile_tables *t, uint32_t code,
+                         struct profile_string *ret_file, uint32_t *ret_line)
+{
+    const struct record_code *c = &t->codes[code];
+    *ret_file = t->strings[c->file];
+    *ret_line = c->first_line;
+    return ret_file->len && !(c->flags & RECORD_CODE_C);
+}
+
 bool export_slices_takes(const struct profile_tables *t, const struct analysis_query *query,
                          uint32_t thread, uint64_t ns)
 {

@@ -45,4 +45,8 @@ bool export_slices_takes(const struct profile_tables *t, const struct analysis_q
 
 struct profile_string export_slices_name(const struct profile_tables *t, uint32_t code);
 
+/* Where the function stands: its file, and its first line or 0. False where there is no file: a C function. */
+bool export_slices_place(const struct profile_tables *t, uint32_t code,
+                         struct profile_string *ret_file, uint32_t *ret_line);
+
 #endif

@@ -22,6 +22,7 @@ class Call:
         self.name, self.begin, self.duration = event["name"], event["ts"], event["dur"]
         self.thread = event["pid"], event["tid"]
         self.end = event.get("args", {}).get("end")
+        self.file = event.get("args", {}).get("file")
         self.parent = None
 
 
@@ -517,6 +518,43 @@ def test_perfetto(python):
     ours = sorted((c.thread[1], c.name, round(1000 * c.begin), round(1000 * c.duration)) for c in calls)
     theirs = sorted((tracks[track].tid, name, begin, end - begin) for track, name, begin, end in slices)
     assert ours == theirs
+
+
+@pytest.mark.strict
+def test_calls_say_where_their_functions_stand(default_python):
+    """Many a call is named <module> or <lambda>: each says its file and line, and C functions say none."""
+    with open("one.py", "w", encoding="utf-8") as f:
+        f.write("first = lambda: abs(-1)\n\nsecond = lambda: first()\nsecond()\n")
+    program = "import one\n(lambda: one.first())()\nexec(compile('x = 1', 'odd\\u00e4\\n\"name\"', 'exec'))\n"
+    pyrometer("run", "--quiet", "--trace", "-o", "where.pyro", "--", default_python.path, "-c", "import sys\nsys.path.insert(0, '.')\n" + program,
+              check=0)
+    calls, _ = chrome("where.pyro")
+    places = [c.file for c in named(calls, "<lambda>")]
+    assert sorted(os.path.basename(p) for p in places) == ["<string>:4", "one.py:1", "one.py:1", "one.py:3"]
+    modules = [c.file for c in named(calls, "<module>")]
+    assert os.path.realpath(next(m for m in modules if m.endswith("one.py:1"))[:-2]) == os.path.realpath("one.py")
+    assert "<string>:1" in modules and 'odd\u00e4\n"name":1' in modules
+    assert all(c.file is None for c in calls if c.name.startswith("<built-in"))
+
+    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    pyrometer("export", "perfetto", "-o", "where.pftrace", "where.pyro", check=0)
+    trace = protos.Trace()
+    with open("where.pftrace", "rb") as f:
+        trace.ParseFromString(f.read())
+    read_perfetto(trace)
+    names, known, seen = {}, {}, []
+    for packet in trace.packet:
+        names.update((n.iid, n.name) for n in packet.interned_data.event_names)
+        known.update((s.iid, s) for s in packet.interned_data.source_locations)
+        if packet.track_event.type != packet.track_event.TYPE_SLICE_BEGIN:
+            continue
+        name, place = names[packet.track_event.name_iid], None
+        if packet.track_event.HasField("source_location_iid"):
+            place = known[packet.track_event.source_location_iid]
+            assert place.function_name == name
+        seen.append((name, place and "%s:%d" % (place.file_name, place.line_number)))
+    ours = [(c.name, c.file and c.file.replace("\n", "_")) for c in calls]  # Perfetto's texts are of one line
+    assert sorted(seen, key=str) == sorted(ours, key=str)
 
 
 def read_perfetto(trace):
