@@ -196,9 +196,7 @@ static int show(const struct lines_request *q, const struct profile *profile)
 {
     bool has_exact = analysis_exact_lines_has(profile);
     if (!has_exact && (q->style == STYLE_PPROFILE || q->style == STYLE_LINE_PROFILER))
-        return cmd_fail(CMD_FAILED,
-                        "--style %s: %s has no exact lines; record them with run --lines",
-                        STYLES[q->style], profile_path(profile));
+        return cmd_list_no_exact_lines(profile, STYLES[q->style]);
     bool is_memory = analysis_metric_of(profile, q->query.metric)->weigh_site != NULL;
     if (has_exact && q->style != STYLE_SAMPLES &&
         (!is_memory || q->query.metric == ANALYSIS_METRICS))
@@ -210,6 +208,8 @@ static int show(const struct lines_request *q, const struct profile *profile)
     int status = 0;
     if (!view_is_too_short(&weights))
         status = cmd_query_check(&q->query, profile);
+    if (!status)
+        status = cmd_list_check_lines(&weights);
     if (!status) {
         bool output;
         r = make_and_print(q, &weights, &output);

@@ -1,5 +1,6 @@
 #include "cmd/list.h"
 
+#include "analysis/exact_lines.h"
 #include "analysis/weights.h"
 #include "base/err.h"
 #include "cmd/cmd.h"
@@ -54,6 +55,27 @@ void cmd_list_warn(enum view_format format, const struct analysis_weights *weigh
     if (losses.len)
         cmd_warn("the recording: %s", buf_cstr(&losses));
     buf_release(&losses);
+}
+
+int cmd_list_no_exact_lines(const struct profile *profile, const char *style)
+{
+    return cmd_fail(CMD_FAILED, "%s%s%s%s has no exact lines: record with pyrometer run --lines%s",
+                    style ? "--style " : "", style ? style : "", style ? ": " : "",
+                    profile_path(profile), style ? "" : " (or --sample)");
+}
+
+int cmd_list_check_lines(const struct analysis_weights *weights)
+{
+    const struct profile *profile = weights->profile;
+    if (!weights->calls || !profile_calls_records(profile)) /* without any, the view says so */
+        return 0;
+    if (analysis_exact_lines_has(profile))
+        return cmd_fail(CMD_FAILED, "exact lines have no stacks and no metric but time: leave out "
+                                    "--include, --exclude and --metric; --match chooses lines");
+    if (profile_sample_records(profile))
+        return cmd_fail(CMD_FAILED, "%s has lines of samples alone: leave out --metric %s",
+                        profile_path(profile), weights->metric->name);
+    return cmd_list_no_exact_lines(profile, NULL);
 }
 
 int cmd_list_status(const char *what, int code, bool in_output, int os_errno)

@@ -44,6 +44,15 @@ struct analysis_weights;
  * each loss is a hole; samples stand for each other. */
 void cmd_list_warn(enum view_format format, const struct analysis_weights *weights);
 
+struct profile;
+/* Says that `profile` has no exact lines, and what to do: the status. `style` is that of --style which
+ * cannot do without, NULL: samples would do, too. */
+int cmd_list_no_exact_lines(const struct profile *profile, const char *style);
+
+/* Exact calls have no lines but those that their functions begin in. 0, or the status after a line that
+ * says so and what to do. */
+int cmd_list_check_lines(const struct analysis_weights *weights);
+
 /* The status after making `what` returned `code`; `in_output` if it was being printed by then. */
 int cmd_list_status(const char *what, int code, bool in_output, int os_errno);
 

@@ -212,6 +212,8 @@ static int show(const struct report_request *q, const struct profile *profile)
     int status = 0;
     if (!view_is_too_short(&weights))
         status = cmd_query_check(&q->query, profile);
+    if (!status && q->by == ANALYSIS_BY_LINE)
+        status = cmd_list_check_lines(&weights);
     if (!status) {
         bool output;
         errno = 0;

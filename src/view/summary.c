@@ -275,6 +275,8 @@ static int print_times(const struct profile *p, const struct analysis_weights *w
             fputs("too short to sample: try --sample=10000 or --calls, or a longer run\n", out);
         return 0;
     }
+    if (weights->calls) /* of lines they know those that functions begin in */
+        return 0;
     bold(&style, out, "hottest lines");
     fputs("\n", out);
     return print_hottest(weights, ANALYSIS_BY_LINE, out, style.width);

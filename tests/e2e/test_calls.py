@@ -357,7 +357,7 @@ def test_formats_agree(default_python, calls_of, filters):
     assert report["total"] > 0.09
     for form, seconds in sums(recording, *filters).items():
         assert close(seconds, report["total"]), form
-    for by in ("line", "file", "module", "thread", "process"):
+    for by in ("file", "module", "thread", "process"):
         part = recording.report("--by", by, *filters)
         assert part["total"] == report["total"] and part["samples"] == report["samples"]
         assert sum(r["self"] for r in part["rows"]) == pytest.approx(report["total"], rel=1e-9)
@@ -414,6 +414,26 @@ def test_summary_and_info(default_python, tmp_path):
     assert not re.search(r"^samples +0 in", text, re.M)
     info = recording.info()
     assert info["calls"] == recording.report()["calls"] > 0
+
+
+def test_calls_have_no_lines(default_python, tmp_path):
+    """What is known of lines is where functions begin: nothing that a view of lines could show."""
+    path, program = tmp_path / "x.pyro", tmp_path / "x.py"
+    program.write_text("def f():\n    return sum(range(1000))\nfor _ in range(100):\n    f()\n")
+    for options in (["--calls"], ["--trace"]):
+        done = pyrometer("run", *options, "--force", "-o", path, "--", default_python.path, program, check=0)
+        assert "hottest functions" in done.stderr and "hottest lines" not in done.stderr
+        for command in (["lines"], ["lines", "--json"], ["report", "--by", "line"], ["report", "--by", "line", "--csv"], ["report", "--by", "line", "--metric", "time"]):
+            error = harness.one_line_error(pyrometer(*command, path), 1)
+            assert "no exact lines: record with pyrometer run --lines (or --sample)" in error, command
+    for options in (["--lines"], ["--calls", "--sample"], ["--calls", "--sample=5000", "--lines"]):
+        program.write_text("def f():\n    return sum(range(1000))\nfor _ in range(20000):\n    f()\n")
+        done = pyrometer("run", *options, "--force", "-o", path, "--", default_python.path, program, check=0)
+        assert "hottest lines" in done.stderr
+        for command in (["lines"], ["report", "--by", "line"]):
+            assert "x.py" in pyrometer(*command, path, check=0).stdout
+    pyrometer("run", "--calls", "--sample", "--force", "-o", path, "--", default_python.path, program, check=0)
+    assert "leave out --metric calls" in harness.one_line_error(pyrometer("report", "--by", "line", "--metric", "calls", path), 1)
 
 
 def test_the_contract_of_the_json(default_python, calls_of):

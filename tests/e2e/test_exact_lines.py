@@ -441,7 +441,9 @@ def test_report_by_line_of_samples(tmp_path):
 
 def test_report_by_line_refuses_edges(some):
     assert "exact lines" in harness.one_line_error(pyrometer("report", some.path, "--by", "line", "--callers"), 2)
-    assert pyrometer("report", some.path, "--by", "line", "--metric", "calls", "--callers", check=0).stdout
+    assert pyrometer("report", some.path, "--metric", "calls", "--callers", check=0).stdout
+    for args in (["--metric", "calls"], ["--include", "x"]):  # which would be answered by functions
+        assert "exact lines have no" in harness.one_line_error(pyrometer("report", some.path, "--by", "line", *args), 1)
 
 
 def annotated(out, program):

@@ -321,7 +321,7 @@ def test_losses_are_told_everywhere(default_python):
         assert "the recording: " + lost in open(command[-1], encoding="utf-8").read(), command
     for command in (["report"], ["report", "--by", "line"], ["lines"], ["tree"], ["diff", whole]):  # a table has no place for words
         assert pyrometer(*command, "--csv", "lossy.pyro", check=0).stderr.endswith("the recording: %s\n" % lost), command
-        assert command == ["lines"] or not pyrometer(*command, "--csv", whole, check=0).stderr, command
+        assert "line" in command[-1] or not pyrometer(*command, "--csv", whole, check=0).stderr, command
 
     pyrometer("timeline", "-o", "whole.svg", whole, check=0)
     pyrometer("timeline", "-o", "lossy.svg", "lossy.pyro", check=0)
