@@ -336,11 +336,16 @@ const struct analysis_line_call *analysis_exact_part_calls(const struct analysis
 
 /* --- rows of a report --- */
 
+bool analysis_exact_has_metric(const struct analysis_metric *metric)
+{
+    return metric == analysis_metric_find("time");
+}
+
 bool analysis_exact_answers(const struct profile *p, const struct analysis_query *q)
 {
-    return analysis_exact_lines_has(p) && !profile_sample_records(p) &&
-           q->metric == ANALYSIS_METRICS && !q->has_from && !q->has_to && !q->include &&
-           !q->exclude;
+    bool by_default = q->metric == ANALYSIS_METRICS && !profile_sample_records(p);
+    return analysis_exact_lines_has(p) && (by_default || analysis_exact_has_metric(q->metric)) &&
+           !q->has_from && !q->has_to && !q->include && !q->exclude;
 }
 
 int analysis_exact_rows_init(const struct analysis_exact_lines *l, struct analysis_rows *ret)

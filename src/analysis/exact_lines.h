@@ -62,8 +62,11 @@ const struct analysis_line_call *analysis_exact_part_calls(const struct analysis
                                                            const struct analysis_line_part *part,
                                                            size_t *ret_count);
 
-/* Does the recording answer the question with exact lines? It has some and no samples, and nothing
- * is asked that they do not know: moments, stacks, or a metric of exact calls. */
+/* Is this the metric of exact lines, whatever else was recorded: the time of exact calls? */
+bool analysis_exact_has_metric(const struct analysis_metric *metric);
+
+/* Does the recording answer the question with exact lines? It has some, their metric is asked for or no
+ * metric where there are no samples, and nothing that they do not know: moments and stacks. */
 bool analysis_exact_answers(const struct profile *p, const struct analysis_query *q);
 
 /* The parts as rows by line: `self` is the own time, `total` with callee time, samples are hits. They

@@ -152,8 +152,8 @@ static int check_exact(const struct analysis_query *q)
     if (q->include || q->exclude)
         return cmd_fail(CMD_USAGE, "--include and --exclude: exact lines have no stacks; "
                                    "--match chooses lines");
-    if (q->metric != ANALYSIS_METRICS)
-        return cmd_fail(CMD_USAGE, "--metric %s: exact lines have wall time only", q->metric->name);
+    if (q->metric != ANALYSIS_METRICS && !analysis_exact_has_metric(q->metric))
+        return cmd_fail(CMD_USAGE, "--metric %s: exact lines have time only", q->metric->name);
     return 0;
 }
 

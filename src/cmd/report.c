@@ -176,7 +176,7 @@ static int print_exact(const struct report_request *q, const struct analysis_exa
     return r;
 }
 
-/* Lines that were counted and timed, and nothing that was sampled. */
+/* Lines that were counted and timed. */
 static int show_exact(const struct report_request *q, const struct profile *profile)
 {
     if (q->callers || q->callees)

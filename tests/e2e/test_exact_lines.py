@@ -439,6 +439,30 @@ def test_report_by_line_of_samples(tmp_path):
     assert "hits" not in recording.report()["rows"][0]
 
 
+def test_the_metric_of_exact_lines_can_be_named(some, tmp_path):
+    """--metric time is what they have: nothing is lost by saying so, and beside samples it chooses them."""
+    def without_run(text):
+        report = json.loads(text)
+        del report["run"]
+        return report
+
+    for command in (["report", "--by", "line", "--json"], ["lines", "--json"]):
+        plain, named = [without_run(pyrometer(*command, *metric, some.path, check=0).stdout) for metric in ([], ["--metric", "time"])]
+        assert plain == named
+    plain, named = [pyrometer("export", "callgrind", *metric, some.path, check=0).stdout for metric in ([], ["--metric", "time"])]
+    assert "Hits" in plain and plain == named
+    program = tmp_path / "both.py"
+    program.write_text("def f():\n    n = 0\n    for i in range(20000):\n        n += i\nf()\n")
+    both = record([harness.default_python().path, program], tmp_path / "both.pyro", "--lines", "--sample")
+    rows = json.loads(pyrometer("report", "--by", "line", "--metric", "time", "--json", both.path, check=0).stdout)["rows"]
+    assert {r["line"]: r["hits"] for r in rows if r["name"] == "f"}[4] == 20000
+    listed = json.loads(pyrometer("lines", "--metric", "time", "--json", both.path, check=0).stdout)
+    assert listed["exact"] and listed["hits"] > 40000
+    text = pyrometer("export", "callgrind", "--metric", "time", both.path, check=0).stdout
+    assert "event: Hits" in text and re.search(r"^4 \d+ 20000$", text, re.M)
+    assert "event: Hits" not in pyrometer("export", "callgrind", both.path, check=0).stdout
+
+
 def test_report_by_line_refuses_edges(some):
     assert "exact lines" in harness.one_line_error(pyrometer("report", some.path, "--by", "line", "--callers"), 2)
     assert pyrometer("report", some.path, "--metric", "calls", "--callers", check=0).stdout
