@@ -170,7 +170,10 @@ static int show_exact(const struct lines_request *q, const struct profile *profi
     if (r < 0)
         return cmd_load_failed(profile_path(profile), r);
     r = profile_sources_new(profile, &sources);
-    if (r < 0) {
+    if (!exact.weights.total.samples && !q->query.thread && !q->query.has_process) {
+        status =
+            cmd_list_no_exact_lines(profile, NULL); /* functions have time, but no line a hit */
+    } else if (r < 0) {
         status = cmd_fail(CMD_FAILED, "cannot make the lines: %s", err_text(r));
     } else {
         struct view_exact_lines view = {

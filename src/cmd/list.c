@@ -7,6 +7,8 @@
 #include "cmd/load.h"
 #include "view/run.h"
 
+#include <string.h>
+
 enum {
     TEXT_LIMIT = 30, /* rows of a text table when the user does not say */
     LOSSES_MAX = 1 << 16,
@@ -59,6 +61,11 @@ void cmd_list_warn(enum view_format format, const struct analysis_weights *weigh
 
 int cmd_list_no_exact_lines(const struct profile *profile, const char *style)
 {
+    const char *instruments = profile_meta_value(profile, "instruments");
+    if (instruments && strstr(instruments, "lines"))
+        return cmd_fail(
+            CMD_FAILED, "%s was recorded with --lines, but has none: %s", profile_path(profile),
+            profile_calls_records(profile) ? VIEW_RUN_UNSELECTED : view_run_untraced(profile));
     return cmd_fail(CMD_FAILED, "%s%s%s%s has no exact lines: record with pyrometer run --lines%s",
                     style ? "--style " : "", style ? style : "", style ? ": " : "",
                     profile_path(profile), style ? "" : " (or --sample)");

@@ -45,7 +45,7 @@ struct analysis_weights;
 void cmd_list_warn(enum view_format format, const struct analysis_weights *weights);
 
 struct profile;
-/* Says that `profile` has no exact lines, and what to do: the status. `style` is that of --style which
+/* Says that `profile` has no exact lines, and what to do, or why not: the status. `style` is that of --style which
  * cannot do without, NULL: samples would do, too. */
 int cmd_list_no_exact_lines(const struct profile *profile, const char *style);
 

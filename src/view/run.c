@@ -194,9 +194,10 @@ const char *view_run_untraced(const struct profile *p)
     if (!profile_summary(p)->finished)
         return "it was cut off before the first event";
     if (view_run_stat(p, RECORD_STAT_FUNCTIONS_LEFT_OUT) > 0)
-        return "all functions that ran are left out, as was asked";
+        return VIEW_RUN_UNSELECTED;
     if (view_run_stat(p, RECORD_STAT_PROCESSES_PYTHON) > 0)
-        return "Python was seen, but it took in no agent (is it static, setuid, or in a container of its own?)";
+        return "Python was seen, but it took in no agent (is it static, setuid, or in a container "
+               "of its own?)";
     return "no Python program was seen";
 }
 

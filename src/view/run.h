@@ -22,6 +22,10 @@ double view_run_stat(const struct profile *p, enum record_stat stat);
 /* False if it was only traced from inside: then looks mean nothing. */
 bool view_run_is_sampled(const struct profile *p);
 
+/* The end of a sentence, where a selection left nothing to trace. */
+#define VIEW_RUN_UNSELECTED                                                                        \
+    "no function that ran is in the selection (run --function, --match, --include, --exclude)"
+
 /* Why there is nothing in a recording that was only traced from inside: the end of a sentence. What was refused is
  * told with the losses. */
 const char *view_run_untraced(const struct profile *p);

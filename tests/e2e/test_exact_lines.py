@@ -255,6 +255,20 @@ def test_function_of_the_main_program(python, tmp_path):
 
 
 @pytest.mark.strict
+@pytest.mark.parametrize("more", [[], ["--calls"], ["--sample"]], ids=" ".join)
+def test_a_selection_that_nothing_matches(default_python, tmp_path, more):
+    """To record with --lines would be no advice to who did."""
+    path = tmp_path / "none.pyro"
+    done = pyrometer("run", "--lines", "--function", "nosuch:thing", *more, "-o", path, "--", default_python.path, workload("exact_lines.py"), check=0)
+    assert more or "no function that ran is in the selection" in done.stderr
+    error = harness.one_line_error(pyrometer("lines", "--style", "pprofile", path), 1)
+    assert "no function that ran is in the selection" in error and "record with" not in error
+    if not more:
+        assert "no function that ran is in the selection" in pyrometer("lines", path, check=0).stdout
+    if more == ["--calls"]:
+        assert "no function that ran is in the selection" in harness.one_line_error(pyrometer("lines", path), 1)
+
+
 def test_match(python, tmp_path):
     program = workload("exact_lines.py")
     recording = record([python.path, program], tmp_path / "a.pyro", "--lines", "--match", r"/exact_lines\.py$")
