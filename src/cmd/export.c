@@ -76,6 +76,17 @@ static int check_timeline(const struct export_request *q, const struct profile *
     return 0;
 }
 
+/* What the recorder was told to leave out of the timeline. */
+static void tell_left_out(const struct profile *profile)
+{
+    struct buf words;
+    buf_init(&words, LOSSES_MAX);
+    view_run_left_out(profile, &words);
+    if (words.len)
+        cmd_warn("%s", buf_cstr(&words));
+    buf_release(&words);
+}
+
 static void tell_notice(const struct export_request *q, const struct export_notice *notice)
 {
     if (notice->calls)
@@ -120,6 +131,8 @@ static int export_run(struct export_request *q, const char *run)
         status = q->output ? write_file(q, profile) : write_stdout(q, profile);
     if (!status)
         tell_notice(q, q->options.notice);
+    if (!status && is_timeline(q->format))
+        tell_left_out(profile);
     buf_release(&losses);
     profile_free(profile);
     return status;

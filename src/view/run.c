@@ -286,3 +286,11 @@ void view_run_losses(const struct profile *p, uint32_t damaged, struct buf *out)
     if (!s->finished)
         buf_printf(out, "%sthe end, which was not written", out->len ? ", " : "");
 }
+
+void view_run_left_out(const struct profile *p, struct buf *out)
+{
+    double count = view_run_stat(p, RECORD_STAT_EVENTS_LEFT_OUT);
+    if (count > 0)
+        buf_printf(out, "%s call%s left out, as run --min-duration or --max-depth asked",
+                   view_units_count((uint64_t)count).text, count == 1 ? " is" : "s are");
+}

@@ -46,4 +46,8 @@ void view_run_losses_json(struct json *j, const struct profile *p, uint32_t dama
  */
 void view_run_losses(const struct profile *p, uint32_t damaged, struct buf *out);
 
+/* How many calls the timeline lacks because run --min-duration and --max-depth were asked to leave them out, in
+ * words; nothing is appended if none. */
+void view_run_left_out(const struct profile *p, struct buf *out);
+
 #endif

@@ -37,12 +37,16 @@ void view_timeline_thread(const struct profile_tables *t, uint32_t thread, struc
 
 void view_timeline_losses(const struct analysis_timeline *t, struct buf *out)
 {
-    struct buf losses;
-    buf_init(&losses, 1 << 16);
-    view_run_losses(t->profile, t->damaged, &losses);
-    if (losses.len)
-        buf_printf(out, "the recording: %s", buf_cstr(&losses));
-    buf_release(&losses);
+    struct buf words;
+    buf_init(&words, 1 << 16);
+    view_run_losses(t->profile, t->damaged, &words);
+    if (words.len)
+        buf_printf(out, "the recording: %s", buf_cstr(&words));
+    buf_clear(&words);
+    view_run_left_out(t->profile, &words);
+    if (words.len)
+        buf_printf(out, "%s%s", out->len ? "; " : "", buf_cstr(&words));
+    buf_release(&words);
 }
 
 int view_timeline_functions(const struct analysis_timeline *t, uint32_t **ret_number,
@@ -293,6 +297,8 @@ static void put_json(const struct analysis_timeline *t, FILE *out, const uint32_
     json_kv_real(&j, "pixel_seconds", (double)t->pixel_ns / (double)NS_PER_SEC);
     json_kv_bool(&j, "coarse", t->coarse);
     json_kv_u64(&j, "deepest_cut", t->deepest_cut);
+    double left_out = view_run_stat(t->profile, RECORD_STAT_EVENTS_LEFT_OUT);
+    json_kv_u64(&j, "calls_left_out", left_out > 0 ? (uint64_t)left_out : 0);
     json_key(&j, "read");
     json_object_begin(&j);
     json_kv_u64(&j, "bytes", t->read_bytes);

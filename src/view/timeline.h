@@ -24,7 +24,8 @@ view_timeline_notes(const struct analysis_timeline_thread *thread, uint32_t dept
 struct profile_string view_timeline_note_text(const struct analysis_timeline_thread *thread,
                                               const struct analysis_timeline_note *note);
 
-/* What the recording lacks, in words; nothing is appended where it lacks nothing. */
+/* What the recording lacks, calls that were to be left out too, in words; nothing is appended where it
+ * lacks nothing. */
 void view_timeline_losses(const struct analysis_timeline *t, struct buf *out);
 
 /* "MainThread", "thread 12"; with the process where there are several. */

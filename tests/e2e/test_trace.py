@@ -186,6 +186,22 @@ def test_max_depth(default_python):
     assert named(calls, "many") and not named(calls, "leaf") and stats["events_left_out"] >= 1000
 
 
+@pytest.mark.parametrize("options", [["--min-duration", "0.5"], ["--max-depth", "3"]], ids=" ".join)
+def test_what_was_to_be_left_out_is_told(default_python, options):
+    path = record(default_python, "count", *options)
+    count = json.loads(pyrometer("info", "--json", path, check=0).stdout)["stats"]["events_left_out"]
+    assert count >= 1000 and timeline(path)["calls_left_out"] == count
+    text = "{:,} calls are left out, as run --min-duration or --max-depth asked".format(count)
+    for command in (["timeline", "-o", "left.svg"], ["timeline", "-o", "left.html"]):
+        pyrometer(*command, "--force", path, check=0)
+        assert text in open(command[-1], encoding="utf-8").read(), command
+    for form in ("chrome", "perfetto"):
+        assert text in pyrometer("export", form, "-o", "left.out", "--force", path, check=0).stderr
+    whole = record(default_python, "count")
+    assert timeline(whole)["calls_left_out"] == 0
+    assert "left out" not in pyrometer("export", "chrome", "-o", "left.out", "--force", whole, check=0).stderr
+
+
 def test_filters_need_trace(default_python):
     done = pyrometer("run", "--max-depth", "3", default_python.path, "-c", "pass", check=2)
     assert "--trace" in done.stderr
