@@ -152,6 +152,10 @@ static void line_profiler_line(struct printer *p, const struct page *page, uint3
         fprintf(out, "%6" PRIu32 " %9" PRIu64 " %12.1f %8.1f %8.1f  ", number, part->hits,
                 (double)ns * 1e-3, per((double)ns * 1e-3, part->hits),
                 total_ns ? 100 * (double)ns / (double)total_ns : 0);
+    else if (
+        ns) /* before its first line a function is at its def: no hit, but a part of the total */
+        fprintf(out, "%6" PRIu32 " %9s %12.1f %8s %8.1f  ", number, "", (double)ns * 1e-3, "",
+                100 * (double)ns / (double)total_ns);
     else
         fprintf(out, "%6" PRIu32 " %9s %12s %8s %8s  ", number, "", "", "", "");
     fprintf(out, "%s\n", source_text(p, page, number));

@@ -313,7 +313,19 @@ def test_line_profiler_text(some):
     lines = out.splitlines()
     at = lines.index("Line #      Hits         Time  Per Hit   % Time  Line Contents")
     assert lines[at + 1] == "=" * 62
-    assert lines[at + 2].split()[1:] == ["def", "loops(n):"]
+    assert lines[at + 2].split()[-2:] == ["def", "loops(n):"]
+
+
+def test_line_profiler_rows_add_up(some):
+    """To the function's total: a def line has no hit, but the time before the first line."""
+    begins = 0
+    for part in pyrometer("lines", some.path, "--style", "line_profiler", "--min-percent", "0", check=0).stdout.split("\nTotal time: ")[1:]:
+        head, _, table = part.partition("=" * 62 + "\n")
+        rows = [m.groups() for m in re.finditer(r"^ *\d+ (.{9}) (.{12}) .{8} (.{8})  ", table, re.M)]
+        times = [float(time) for _, time, _ in rows if time.strip()]
+        assert sum(times) == pytest.approx(1e6 * float(head.split()[0]), rel=1e-4, abs=0.06 * len(times)), head
+        begins += len([1 for hits, time, share in rows if not hits.strip() and time.strip() and share.strip()])
+    assert begins > 10
 
 
 def about(value):
