@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 const char *const ANALYSIS_SORT_NAMES[ANALYSIS_SORT_COUNT + 1] = {
@@ -71,29 +72,43 @@ static int compare_on(enum analysis_sort sort, const struct analysis_row *a,
     }
 }
 
-enum { KEYS_MAX = 6 };
+static const enum analysis_sort NFL[] = {ANALYSIS_SORT_NAME, ANALYSIS_SORT_FILE,
+                                         ANALYSIS_SORT_LINE};
+static const enum analysis_sort AT_LAST[] = {ANALYSIS_SORT_SELF, ANALYSIS_SORT_TOTAL,
+                                             ANALYSIS_SORT_NAME, ANALYSIS_SORT_FILE,
+                                             ANALYSIS_SORT_LINE};
+enum { KEYS_MAX = (1 + ANALYSIS_SORT_MORE_MAX) * ARRAY_LEN(NFL) + ARRAY_LEN(AT_LAST) };
 
 struct order {
     const struct analysis_row *row;
     enum analysis_sort keys[KEYS_MAX];
+    size_t count;
 };
 
-static struct order order_of(const struct analysis_rows *rows, enum analysis_sort sort)
+static void add_keys(struct order *o, const enum analysis_sort *keys, size_t count)
 {
-    if (sort == ANALYSIS_SORT_NFL)
-        return (struct order){rows->row,
-                              {ANALYSIS_SORT_NAME, ANALYSIS_SORT_FILE, ANALYSIS_SORT_LINE,
-                               ANALYSIS_SORT_SELF, ANALYSIS_SORT_TOTAL}};
-    return (struct order){rows->row,
-                          {sort, ANALYSIS_SORT_SELF, ANALYSIS_SORT_TOTAL, ANALYSIS_SORT_NAME,
-                           ANALYSIS_SORT_FILE, ANALYSIS_SORT_LINE}};
+    for (size_t i = 0; i < count; i++)
+        if (keys[i] == ANALYSIS_SORT_NFL)
+            add_keys(o, NFL, ARRAY_LEN(NFL));
+        else
+            o->keys[o->count++] = keys[i];
+}
+
+static struct order order_of(const struct analysis_rows *rows, const struct analysis_select *select)
+{
+    struct order o = {.row = rows->row};
+    assert(select->more_count <= ANALYSIS_SORT_MORE_MAX);
+    add_keys(&o, &select->sort, 1);
+    add_keys(&o, select->more, select->more_count);
+    add_keys(&o, AT_LAST, ARRAY_LEN(AT_LAST));
+    return o;
 }
 
 static int compare_rows(const void *a, const void *b, void *ctx)
 {
     const struct order *order = ctx;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    for (size_t i = 0; i < ARRAY_LEN(order->keys); i++) {
+    for (size_t i = 0; i < order->count; i++) {
         int c = compare_on(order->keys[i], &order->row[x], &order->row[y]);
         if (c)
             return c;
@@ -166,7 +181,7 @@ int analysis_selection_init(const struct analysis_rows *rows, const struct analy
         if (seen && (double)row->total.weight >= least && matches(row, select->match, &text))
             s.row[s.count++] = (uint32_t)i;
     }
-    struct order order = order_of(rows, select->sort);
+    struct order order = order_of(rows, select);
     qsort_r(s.row, s.count, sizeof *s.row, compare_rows, &order);
     int r = apply(rows, select, &s, &text);
     if (r == 0)

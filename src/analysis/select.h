@@ -43,11 +43,15 @@ struct analysis_restriction {
     const char *text;     /* as the user wrote it; borrowed */
 };
 
+enum { ANALYSIS_SORT_MORE_MAX = 7 };
+
 struct analysis_select {
     enum analysis_sort sort; /* weights and counts fall, texts and lines rise */
-    const regex_t *match;    /* on "file:line(function)", the name or the file; NULL: all */
-    double min_percent;      /* of the total; rows below are left out */
-    uint64_t limit;          /* 0: all; comes last */
+    enum analysis_sort more[ANALYSIS_SORT_MORE_MAX]; /* where rows are equal by those before */
+    size_t more_count;
+    const regex_t *match; /* on "file:line(function)", the name or the file; NULL: all */
+    double min_percent;   /* of the total; rows below are left out */
+    uint64_t limit;       /* 0: all; comes last */
     const struct analysis_restriction *restriction;
     size_t restriction_count;
 };

@@ -15,7 +15,8 @@
 #include <string.h>
 
 struct report_options {
-    const char *by, *sort;
+    const char *by;
+    struct cmd_each sorts; /* --sort; none: self */
     struct cmd_query_options query;
     struct cmd_each restrictions; /* --match and --limit, in the order given */
     struct cmd_list_options list;
@@ -84,6 +85,30 @@ static int choose_sort(const char *word, enum analysis_sort *ret)
     return r < 0 && cmd_choose("--sort", word, ANALYSIS_SORT_NAMES) < 0 ? CMD_USAGE : 0;
 }
 
+/* Keys in the order given, several of one option separated by commas. */
+static int choose_sorts(const struct cmd_each *sorts, struct analysis_select *ret)
+{
+    size_t count = 0;
+    ret->sort = ANALYSIS_SORT_SELF;
+    for (size_t i = 0; i < sorts->count; i++)
+        for (const char *at = sorts->use[i].value, *end; at; at = *end ? end + 1 : NULL) {
+            end = at + strcspn(at, ",");
+            _cleanup_free_ char *word = strndup(at, (size_t)(end - at));
+            enum analysis_sort sort;
+            if (!word)
+                return cmd_fail(CMD_FAILED, "--sort: %s", err_text(E_NOMEM));
+            if (choose_sort(word, &sort))
+                return CMD_USAGE;
+            if (count > ANALYSIS_SORT_MORE_MAX)
+                return cmd_fail(CMD_USAGE, "--sort takes %d keys at most",
+                                1 + ANALYSIS_SORT_MORE_MAX);
+            *(count ? &ret->more[count - 1] : &ret->sort) = sort;
+            count++;
+        }
+    ret->more_count = count ? count - 1 : 0;
+    return 0;
+}
+
 /* 0, or the exit status after a line. Also on failure the request is to be released. */
 static int understand(struct report_options *o, struct report_request *q)
 {
@@ -94,16 +119,18 @@ static int understand(struct report_options *o, struct report_request *q)
     if (status)
         return status;
     int by = cmd_choose("--by", o->by, ANALYSIS_BY_NAMES);
-    enum analysis_sort sort = ANALYSIS_SORT_SELF;
-    if (by < 0 || choose_sort(o->sort, &sort))
+    if (by < 0)
         return CMD_USAGE;
+    status = choose_sorts(&o->sorts, &q->select);
+    if (status)
+        return status;
     q->by = (enum analysis_by)by;
     if ((o->callers || o->callees) && !analysis_by_is_code(q->by))
         return cmd_fail(CMD_USAGE, "a %s has no callers: use --by function, line, file or module",
                         o->by);
     q->callers = o->callers;
     q->callees = o->callees;
-    q->select = (struct analysis_select){.sort = sort, .min_percent = o->list.min_percent};
+    q->select.min_percent = o->list.min_percent;
     return make_restrictions(o, q);
 }
 
@@ -228,10 +255,10 @@ static int show(const struct report_request *q, const struct profile *profile)
 
 int cmd_report(int argc, char **argv)
 {
-    struct report_options o = {.by = "function", .sort = "self"};
+    struct report_options o = {.by = "function"};
     const struct cmd_option options[] = {
         {"by", 0, CMD_TEXT, &o.by, NULL},
-        {"sort", 0, CMD_TEXT, &o.sort, NULL},
+        {"sort", 0, CMD_EACH, &o.sorts, NULL},
         {"match", 0, CMD_EACH, &o.restrictions, NULL},
         {"limit", 0, CMD_EACH, &o.restrictions, NULL},
         {"json", 0, CMD_FLAG, &o.list.json, NULL},

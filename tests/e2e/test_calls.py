@@ -282,6 +282,23 @@ def test_every_sort_key_of_pstats(default_python, calls_of):
         one_line_error(pyrometer("report", recording.path, "--sort", wrong), 2)
 
 
+@pytest.mark.parametrize("keys", [["calls", "time"], ["calls", "name", "line"], ["pcalls", "nfl"], ["calls", "cumulative"]], ids=" ".join)
+def test_several_sort_keys(default_python, calls_of, tmp_path, keys):
+    """In the order given, as sort_stats() takes them: the second where the first is the same."""
+    recording = calls_of(default_python, "calls_known.py")
+    fields = {"calls": lambda r: -r["calls"], "pcalls": lambda r: -r["primitive_calls"], "time": lambda r: -r["self"],
+              "cumulative": lambda r: -r["total"], "name": lambda r: r["name"], "line": lambda r: r["line"] or 0,
+              "nfl": lambda r: (r["name"], r["file"] or "~", r["line"] or 0)}
+    rows = recording.rows(*[word for key in keys for word in ("--sort", key)])
+    seen = [tuple(fields[key](r) for key in keys) for r in rows]
+    assert seen == sorted(seen)
+    assert [s[0] for s in seen] != sorted({s[0] for s in seen}), "nothing is equal: the second key decides nothing"
+    assert rows == recording.rows("--sort", ",".join(keys))
+    one_line_error(pyrometer("report", recording.path, "--sort", "calls,bogus"), 2)
+    one_line_error(pyrometer("report", recording.path, "--sort", "calls,"), 2)
+    one_line_error(pyrometer("report", recording.path, "--sort", "calls," * 8 + "time"), 2)
+
+
 def test_columns(default_python, calls_of):
     text = pyrometer("report", calls_of(default_python, "calls_known.py").path, "--sort", "cumulative", "--match", "calls_known",
                      "--limit", "15", check=0).stdout
