@@ -77,7 +77,9 @@ int cmd_timeline(int argc, char **argv)
         return operands == CMD_PARSED_HELP ? CMD_OK : CMD_USAGE;
     if (operands > 1)
         return cmd_fail(CMD_USAGE, "timeline takes one RUN, not %d", operands);
-    if (!o.output == !o.json)
+    if (o.output && o.json)
+        return cmd_fail(CMD_USAGE, "-o and --json are one too many: JSON goes to standard output");
+    if (!o.output && !o.json)
         return cmd_fail(CMD_USAGE, "timeline needs -o FILE.html, -o FILE.svg or --json");
     if (o.output && !cmd_output_has_suffix(o.output, ".svg") &&
         !cmd_output_has_suffix(o.output, ".html"))

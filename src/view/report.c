@@ -457,6 +457,19 @@ static void print_restrictions(struct printer *p)
         view_emit_line(&p->emit, "%s", "");
 }
 
+/* There are rows, but what was asked for leaves none: names what it was. */
+static void print_no_row(struct printer *p)
+{
+    const struct analysis_select *select = p->report->select;
+    bool match = false, limit = false, percent = select && select->min_percent > 0;
+    for (size_t i = 0; select && i < select->restriction_count; i++)
+        *(select->restriction[i].match ? &match : &limit) = true;
+    view_emit_line(&p->emit, "No row matches; without%s%s%s%s%s there are more.",
+                   match ? " --match" : "", match && percent ? " and" : "",
+                   percent ? " --min-percent" : "", (match || percent) && limit ? " and" : "",
+                   limit ? " --limit" : "");
+}
+
 static void print_text(struct printer *p, bool too_short)
 {
     if (too_short) {
@@ -464,8 +477,7 @@ static void print_text(struct printer *p, bool too_short)
     } else if (!p->report->weights->total.samples) {
         view_heading_nothing_left(&p->emit, p->report->weights);
     } else if (!p->report->selection->count) {
-        view_emit_line(&p->emit,
-                       "No row matches; without --match and --min-percent there are more.");
+        print_no_row(p);
     } else {
         print_heading(p);
         print_restrictions(p);

@@ -110,9 +110,10 @@ static void print_line(const struct analysis_exact_lines *e, const struct analys
     buf_printf(&text, ":%u", line->line);
     view_text_fit(&fitted, (const char *)text.data, text.len, width ? width - 28 : SIZE_MAX,
                   VIEW_CUT_MIDDLE);
-    fprintf(out, "  %5.1f %% %11s hits  %s\n",
+    fprintf(out, "  %5.1f %% %11s %-5s %s\n",
             100 * (double)line->self.weight / (double)e->weights.total.weight,
-            view_units_count(line->self.samples).text, buf_cstr(&fitted));
+            view_units_count(line->self.samples).text, line->self.samples == 1 ? "hit" : "hits",
+            buf_cstr(&fitted));
     buf_release(&text);
     buf_release(&fitted);
 }

@@ -299,6 +299,14 @@ def test_several_sort_keys(default_python, calls_of, tmp_path, keys):
     one_line_error(pyrometer("report", recording.path, "--sort", "calls," * 8 + "time"), 2)
 
 
+def test_no_row_is_left(default_python, calls_of):
+    """By what was given, and by nothing else."""
+    path = calls_of(default_python, "calls_known.py").path
+    for options, words in ((["--match", "nosuch"], "--match"), (["--match", "nosuch", "--min-percent", "1"], "--match and --min-percent"),
+                           (["--limit", "0.0001"], "--limit"), (["--match", "nosuch", "--limit", "3"], "--match and --limit")):
+        assert pyrometer("report", path, *options, check=0).stdout == "No row matches; without %s there are more.\n" % words
+
+
 def test_columns(default_python, calls_of):
     text = pyrometer("report", calls_of(default_python, "calls_known.py").path, "--sort", "cumulative", "--match", "calls_known",
                      "--limit", "15", check=0).stdout

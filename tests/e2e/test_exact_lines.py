@@ -269,6 +269,13 @@ def test_a_selection_that_nothing_matches(default_python, tmp_path, more):
         assert "no function that ran is in the selection" in harness.one_line_error(pyrometer("lines", path), 1)
 
 
+def test_one_hit_in_the_summary(default_python, tmp_path):
+    program = tmp_path / "one.py"
+    program.write_text("def f():\n    return sum(range(300000))\nfor i in range(2):\n    i\nf()\n")
+    text = pyrometer("run", "--lines", "-o", tmp_path / "x.pyro", "--", default_python.path, program, check=0).stderr
+    assert re.search(r" 1 hit +f ", text) and not re.search(r"\b1 hits", text)
+
+
 def test_match(python, tmp_path):
     program = workload("exact_lines.py")
     recording = record([python.path, program], tmp_path / "a.pyro", "--lines", "--match", r"/exact_lines\.py$")

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from harness import ROOT, pyrometer, workload
+from harness import ROOT, one_line_error, pyrometer, workload
 
 FLAGS_OPEN = 3
 
@@ -298,6 +298,11 @@ def test_a_torn_file_keeps_its_timeline(long_recording, tmp_path):
     pyrometer("verify", "--repair", "-o", str(tmp_path / "whole.pyro"), torn)
     repaired = timeline(str(tmp_path / "whole.pyro"))
     assert repaired["threads"] == view["threads"]
+
+
+def test_one_output(default_python):
+    assert "one too many" in one_line_error(pyrometer("timeline", "--json", "-o", "x.svg", "nothing.pyro"), 2)
+    assert "needs -o" in one_line_error(pyrometer("timeline", "nothing.pyro"), 2)
 
 
 def test_pictures(default_python):
