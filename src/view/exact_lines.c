@@ -3,6 +3,7 @@
 #include "view/exact_lines.h"
 
 #include "base/err.h"
+#include "view/heading.h"
 #include "view/run.h"
 #include "view/text.h"
 
@@ -423,6 +424,7 @@ static int print_text(struct printer *p)
     } else {
         fputs("Timer unit: 1e-06 s\n", p->emit.out);
     }
+    fputs("(" VIEW_HEADING_LINE_PROBES ")\n", p->emit.out);
     int r = print_files(p);
     size_t left = p->exact->lines.file_count - p->files_shown;
     if (!p->files_shown)

@@ -1,6 +1,7 @@
 /* What stands around a table of weights: the same words for every view. */
 #include "view/heading.h"
 
+#include "analysis/exact_lines.h"
 #include "view/heading_memory.h"
 #include "view/run.h"
 #include "view/units.h"
@@ -130,6 +131,8 @@ void view_heading_exact(struct view_emit *e, const struct analysis_weights *w, u
                        view_units_seconds((double)c->error_ns * 1e-9).text);
     else if (w->metric->corrected)
         view_emit_line(e, "probes: their cost was not measured, and is in these times");
+    if (analysis_exact_lines_has(w->profile))
+        view_emit_line(e, "%s", VIEW_HEADING_LINE_PROBES);
     view_emit_line(e, "%s", "");
 }
 

@@ -24,6 +24,9 @@ const char *view_heading_unit(const struct analysis_weights *w, bool plural);
 void view_heading_total(const struct analysis_metric *metric, uint64_t weight, struct buf *out);
 void view_heading_samples(const struct analysis_weights *w, uint64_t samples, struct buf *out);
 
+/* Said in the heading of all times of a recording with exact lines (docs/overhead.md). */
+#define VIEW_HEADING_LINE_PROBES "what the probes of lines cost is in these times"
+
 /* metric, unit, total, samples and too_short in an open object. */
 void view_heading_facts(struct json *j, const struct analysis_weights *w);
 

@@ -420,10 +420,11 @@ static void print_heading(struct printer *p)
     const struct analysis_weights *w = report->weights;
     if (w->exact && report->rows->has_hits) {
         view_heading_run(&p->emit, w->profile);
-        view_emit_line(&p->emit, "%s in %s hits of %s lines, exact\n",
+        view_emit_line(&p->emit, "%s in %s hits of %s lines, exact",
                        view_weight_text(w->metric, w->total.weight).text,
                        view_units_count(w->total.samples).text,
                        view_units_count(report->rows->count).text);
+        view_emit_line(&p->emit, "%s\n", VIEW_HEADING_LINE_PROBES);
         return;
     }
     if (!w->calls || report->rows->by != ANALYSIS_BY_FUNCTION) {

@@ -323,6 +323,17 @@ def test_line_profiler_text(some):
     assert lines[at + 2].split()[-2:] == ["def", "loops(n):"]
 
 
+LINE_PROBES = "what the probes of lines cost is in these times"
+
+
+def test_headings_tell_of_the_probes(some, tmp_path):
+    """Those of calls are taken out, those of lines are not."""
+    for command in (["report"], ["report", "--by", "line"], ["lines"], ["lines", "--style", "line_profiler"]):
+        assert LINE_PROBES in pyrometer(*command, some.path, check=0).stdout.partition("\n\n")[0], command
+    calls = record([harness.default_python().path, "-c", "print(abs(-1))"], tmp_path / "c.pyro", "--calls")
+    assert LINE_PROBES not in pyrometer("report", calls.path, check=0).stdout
+
+
 def test_line_profiler_rows_add_up(some):
     """To the function's total: a def line has no hit, but the time before the first line."""
     begins = 0
@@ -446,7 +457,7 @@ def test_report_by_line(some):
 
 def test_report_by_line_as_table_and_csv(some):
     out = pyrometer("report", some.path, "--by", "line", "--match", r"\(fib\)$", check=0).stdout.splitlines()
-    assert re.search(r"in [\d,]+ hits of [\d,]+ lines, exact$", out[1])
+    assert re.search(r"in [\d,]+ hits of [\d,]+ lines, exact$", out[1]) and out[2] == LINE_PROBES
     heading = next(l.split() for l in out if "hits" in l.split() and "function" in l)
     assert heading[-2:] == ["function", "file:line"] and "samples" not in heading
     assert any(workload("exact_lines.py").rsplit("/", 1)[1] in l for l in out)
