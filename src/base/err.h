@@ -14,6 +14,7 @@
     X(EXISTS, "it exists already")                                                                 \
     X(ACCESS, "permission denied")                                                                 \
     X(ISDIR, "it is a directory")                                                                  \
+    X(NOTFILE, "it is a pipe or a device: save it to a file first")                                \
     X(PERM, "no right to read that process")                                                       \
     X(NOPROC, "no such process")                                                                   \
     X(NOTPYTHON, "not a Python process")                                                           \

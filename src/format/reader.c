@@ -177,16 +177,17 @@ static int open_bytes(const uint8_t *data, size_t len, bool mapped, struct forma
 
 int format_reader_open(const char *path, struct format_reader **ret)
 {
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* to open a named pipe would wait for somebody who writes into it */
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return err_from_errno(errno);
+        return errno == ENXIO ? E_NOTFILE : err_from_errno(errno); /* ENXIO: a socket */
     struct stat st;
     if (fstat(fd, &st) < 0)
         return err_from_errno(errno);
     if (S_ISDIR(st.st_mode))
         return E_ISDIR;
     if (!S_ISREG(st.st_mode))
-        return E_FORMAT;
+        return E_NOTFILE;
     if (st.st_size == 0)
         return E_EMPTY;
     size_t len = (size_t)st.st_size;

@@ -236,7 +236,21 @@ def test_repair_refuses_to_overwrite(good, tmp_path):
     assert "whole" in Recording(tmp_path / "x-repaired.pyro").verify().stdout
 
 
-def test_pipe_and_device(tmp_path):
-    for path in ("/dev/null", "/dev/zero"):
-        for command in READERS:
-            one_line_error(pyrometer(*command, path, timeout=60), 1)
+def test_pipe_and_device(good, tmp_path):
+    """Told at once: nobody waits for a writer, and nothing is read that could not be read again."""
+    fifo = tmp_path / "fifo.pyro"
+    os.mkfifo(fifo)
+    for path in ("/dev/null", "/dev/zero", fifo):
+        for command in READERS + [("diff", fifo)]:
+            line = one_line_error(pyrometer(*command, path, timeout=60), 1)
+            assert "pipe" in line and "save it to a file first" in line, line
+    for command in READERS:
+        done = pyrometer(*command, "/dev/stdin", stdin=None, input=good, text=False)
+        assert done.returncode == 1 and b"save it to a file first" in done.stderr, done.stderr
+        assert done.stderr.count(b"\n") == 1, done.stderr
+
+
+def test_standard_input_that_is_a_file(good, tmp_path):
+    (tmp_path / "x.pyro").write_bytes(good)
+    with open(tmp_path / "x.pyro") as file:
+        pyrometer("report", "/dev/stdin", stdin=file, check=0)
