@@ -33,6 +33,25 @@ int cmd_load_failed(const char *path, int code)
     }
 }
 
+/* Not every view has room for what is missing in it, so it is told here for all of them. */
+static void warn_of_damage(const char *path, const struct profile *profile)
+{
+    const struct format_summary *s = profile_summary(profile);
+    uint32_t damaged = profile_damaged_chunks(profile);
+    uint32_t lost = damaged ? damaged : s->missing_chunks;
+    if (lost)
+        cmd_warn("'%s' is damaged: what stood in %" PRIu32 " chunk%s of it is missing; `pyrometer "
+                 "verify` tells more",
+                 path, lost, lost == 1 ? "" : "s");
+    if (s->torn)
+        cmd_warn("'%s' is torn: read up to its last whole chunk, %" PRIu64 " of %" PRIu64 " bytes",
+                 path, s->good_bytes, s->file_bytes);
+    else if (!s->finished)
+        cmd_warn("'%s' was not finished, its end is missing: the disk was full, the recorder was "
+                 "killed, or it still writes",
+                 path);
+}
+
 int cmd_load_path(const char *path, struct profile **ret)
 {
     cmd_progress_begin();
@@ -41,14 +60,7 @@ int cmd_load_path(const char *path, struct profile **ret)
         return cmd_folder_list(path);
     if (r < 0)
         return cmd_load_failed(path, r);
-    const struct format_summary *s = profile_summary(*ret);
-    if (s->torn)
-        cmd_warn("'%s' is torn: read up to its last whole chunk, %" PRIu64 " of %" PRIu64 " bytes",
-                 path, s->good_bytes, s->file_bytes);
-    else if (!s->finished)
-        cmd_warn("'%s' was not finished, its end is missing: the disk was full, the recorder was "
-                 "killed, or it still writes",
-                 path);
+    warn_of_damage(path, *ret);
     return 0;
 }
 

@@ -8,7 +8,8 @@
 #include "base/buf.h"
 
 /* Resolves RUN and loads it. On failure prints the line and returns the exit status; 0 on success
- * with *ret owned by the caller. A torn recording is loaded as far as it goes, with a warning. */
+ * with *ret owned by the caller. A torn or damaged recording is loaded as far as it goes, with a
+ * warning. */
 int cmd_load_run(const char *run, struct profile **ret);
 
 /* The same for a path. */

@@ -255,6 +255,16 @@ static void ask_for(const struct format_reader *r, const struct format_chunk *c)
         madvise((void *)(r->data + first), end - first, MADV_WILLNEED);
 }
 
+bool format_reader_chunk_is_sound(const struct format_reader *r, size_t index)
+{
+    const struct format_chunk *c = &r->chunks.data[index];
+    struct format_chunk_header h;
+    ask_for(r, c);
+    bool sound = frame_at(r, c->offset, &h) && payload_is_sound(r, c->offset, &h);
+    forget(r, c);
+    return sound;
+}
+
 static int visit_chunk(const struct format_reader *r, size_t index,
                        const struct format_visitor *visitor, void *ctx)
 {

@@ -91,6 +91,9 @@ const struct format_chunk *format_reader_chunk(const struct format_reader *r, si
 /* The place of the chunk with that number in the file, or SIZE_MAX. */
 size_t format_reader_find(const struct format_reader *r, uint32_t sequence);
 
+/* Does the chunk's checksum hold? Nothing is decoded. */
+bool format_reader_chunk_is_sound(const struct format_reader *r, size_t index);
+
 /* Verifies and decodes one chunk into the visitor. E_CORRUPT if its checksum or content is wrong
  * (records before the fault have been delivered); the caller decides whether to go on. Safe to call
  * from several threads at once for different chunks. */

@@ -95,6 +95,10 @@ int profile_each_sample_part(const struct profile *p, unsigned part, unsigned pa
                              int (*fn)(void *ctx, const struct record_sample *samples, size_t n),
                              void *ctx, uint32_t *ret_damaged);
 
+/* How many chunks had to be, or will have to be skipped: those that loading found, and samples whose checksum does not hold, which are
+ * read for it but not decoded. A timeline in a large file is left to whoever asks for it (profile/events.h). */
+uint32_t profile_damaged_chunks(const struct profile *p);
+
 /* How many runs of samples the file claims to hold; to decide how to go about them. */
 uint64_t profile_sample_records(const struct profile *p);
 

@@ -83,6 +83,20 @@ int profile_each_sample_part(const struct profile *p, unsigned part, unsigned pa
     return r;
 }
 
+uint32_t profile_damaged_chunks(const struct profile *p)
+{
+    const struct format_reader *reader = profile_reader(p);
+    size_t count = format_reader_chunk_count(reader);
+    uint32_t damaged = profile_summary(p)->damaged_chunks;
+    progress_begin("checking the samples", count);
+    for (size_t i = 0; i < count; i++) {
+        if (format_reader_chunk(reader, i)->kind == FORMAT_CHUNK_SAMPLES)
+            damaged += !format_reader_chunk_is_sound(reader, i);
+        progress_add(1);
+    }
+    return damaged;
+}
+
 /* --- decoded ahead --- */
 
 struct block {

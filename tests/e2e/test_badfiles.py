@@ -224,6 +224,24 @@ def test_views_say_that_something_is_missing(good, tmp_path):
     assert len(lost) == 1 and "1 chunk damaged" in lost[0], lost
 
 
+@pytest.mark.parametrize("command", [
+    ("export", "collapsed"), ("export", "speedscope"), ("export", "pprof", "-o", "out.pb.gz"), ("export", "csv"), ("report", "--csv"),
+    ("tree", "--csv"), ("lines", "--csv"), ("report",), ("info", "--json"),
+], ids=" ".join)
+@pytest.mark.parametrize("broken", ["payload", "frame"])
+def test_damage_is_told_where_the_output_has_no_room_for_it(good, tmp_path, command, broken):
+    samples = [c for c in chunks(good) if c[1] == 7]
+    data = bytearray(good)
+    data[samples[len(samples) // 2][0] + (CHUNK_HEADER + 3 if broken == "payload" else 1)] ^= 0x55
+    (tmp_path / "x.pyro").write_bytes(data)
+    (tmp_path / "good.pyro").write_bytes(good)
+    done = pyrometer(*command, "x.pyro", check=0, cwd=tmp_path)
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1 and "damaged" in lines[0] and "1 chunk of it" in lines[0] and "verify" in lines[0], done.stderr
+    again = ["again.gz" if word == "out.pb.gz" else word for word in command]
+    assert not pyrometer(*again, "good.pyro", check=0, cwd=tmp_path).stderr
+
+
 def test_repair_refuses_to_overwrite(good, tmp_path):
     path = tmp_path / "x.pyro"
     path.write_bytes(good[:-10])
