@@ -352,7 +352,9 @@ static bool still_asleep(struct track *k)
 static int sample_thread(struct target *t, size_t index, uint64_t now_ns)
 {
     struct track *k = t->tracks.data[index];
-    if (still_asleep(k)) {
+    if (still_asleep(k)) { /* never in <moving>: that is no stack to have stayed in */
+        t->shared->stats->value[RECORD_STAT_SAMPLES_DAMAGED] +=
+            (k->run.state & RECORD_DAMAGED) != 0;
         extend_run(t, k, k->run.stack, k->run.state, now_ns);
         update_name(t, index, k, now_ns);
         return 0;

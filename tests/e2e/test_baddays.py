@@ -587,6 +587,27 @@ def test_corrupt_memory(python, tmp_path, pattern):
         assert told > 10, recording.stacks()
 
 
+# A code object that is no longer one, in a thread that sleeps: most of its samples are not read, for it has not moved.
+GARBLED_CODE = """
+import ctypes, os, time
+def f():
+    ctypes.memset(id(f.__code__), 0xff, 128)
+    time.sleep(0.4)
+    os._exit(0)
+f()
+"""
+
+
+def test_every_unreadable_sample_is_counted(tmp_path):
+    python = next((p for p in harness.find_pythons() if p.minor == "3.11"), None)
+    if not python:
+        pytest.skip("a 3.11 comes out of its own sleep with such a code object")
+    recording = record([python.path, "-c", GARBLED_CODE], tmp_path / "x.pyro")
+    shown = sum(count for stack, count in recording.stacks() if "<unreadable>" in stack)
+    assert shown > 20, recording.stacks()
+    assert recording.stats()["samples_damaged"] == shown
+
+
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_dump_of_corrupt_memory(python, target, pattern):
     one = target([python.path, workload("corrupt.py"), pattern, "120"])
