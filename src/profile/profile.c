@@ -312,6 +312,25 @@ static void publish(struct profile *p)
     t->meta_count = p->meta.len;
 }
 
+/* --- what was never measured --- */
+
+/* The recorder writes all its counters whenever it writes any. What a command cost is known when it has been waited for: never of one
+ * that was only attached to, and not yet if the file ends before the command did, which has taken some time by then. */
+static void forget_unmeasured(struct profile *p)
+{
+    static const enum record_stat at_the_end[] = {RECORD_STAT_USER_NS, RECORD_STAT_SYSTEM_NS,
+                                                  RECORD_STAT_PEAK_RSS_BYTES,
+                                                  RECORD_STAT_EXIT_STATUS};
+    const char *mode = profile_meta_value(p, "mode");
+    bool has_ended = p->tables.stats.value[RECORD_STAT_ELAPSED_NS] != 0;
+    if (!has_ended)
+        p->tables.stat_known[RECORD_STAT_ELAPSED_NS] = false;
+    if (has_ended && (!mode || strcmp(mode, "run") == 0))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(at_the_end); i++)
+        p->tables.stat_known[at_the_end[i]] = false;
+}
+
 /* --- life --- */
 
 static const struct format_visitor LOADER = {
@@ -345,6 +364,7 @@ static int load(struct format_reader *reader, const char *path, struct profile *
         return r;
     }
     redirect_all(p);
+    forget_unmeasured(p);
     publish(p);
     p->summary = *format_reader_summary(reader);
     p->summary.damaged_chunks += damaged; /* opening saw broken frames only, not payloads */

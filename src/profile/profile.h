@@ -57,7 +57,7 @@ struct profile_tables {
     const struct profile_meta *meta;
     size_t meta_count;
     struct record_stats stats;
-    bool stat_known[RECORD_STAT_COUNT];
+    bool stat_known[RECORD_STAT_COUNT]; /* false also of what was written but never measured */
     /* Exact counts by code id, or NULL where nothing was counted; and the calls between codes. With
      * them the stacks and samples are an estimate made from the counts (profile/import_pstats.c). */
     const struct profile_counts *counts;

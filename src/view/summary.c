@@ -154,9 +154,12 @@ static int print_hottest_exact(const struct profile *p, FILE *out, unsigned widt
 
 static void print_cost(const struct profile *p, FILE *out)
 {
-    struct view_units_text elapsed = view_units_seconds(stat_seconds(p, RECORD_STAT_ELAPSED_NS));
+    double elapsed = view_run_stat(p, RECORD_STAT_ELAPSED_NS);
     double cpu = stat_seconds(p, RECORD_STAT_USER_NS) + stat_seconds(p, RECORD_STAT_SYSTEM_NS);
-    fprintf(out, "%s elapsed", elapsed.text);
+    if (elapsed >= 0)
+        fprintf(out, "%s elapsed", view_units_seconds(elapsed / 1e9).text);
+    else
+        fputs("cut off before its end", out);
     if (cpu > 0)
         fprintf(out, ", %s CPU", view_units_seconds(cpu).text);
     double rss = view_run_stat(p, RECORD_STAT_PEAK_RSS_BYTES);

@@ -62,6 +62,19 @@ def test_end_between_looks(default_python, target, tmp_path):
     assert Recording(tmp_path / "x.pyro").stats()["ticks_taken"] == 1
 
 
+def test_what_only_a_parent_learns_is_not_known(default_python, target, tmp_path):
+    one = target([default_python.path, workload("chains.py"), "10", "20000", "120"])
+    pyrometer("attach", "--for", "0.3", "--quiet", "-o", tmp_path / "x.pyro", one.pid, check=0)
+    recording = Recording(tmp_path / "x.pyro")
+    run = recording.info()["run"]
+    assert run["elapsed_seconds"] > 0.2 and run["finished"]
+    for key in ("user_seconds", "system_seconds", "peak_rss_bytes", "exit_status"):
+        assert run[key] is None, key
+    assert recording.stats()["exit_status"] is None
+    text = pyrometer("info", recording.path, check=0).stdout
+    assert "\nelapsed_ns" in text and not re.search("^(exit_status|user_ns|peak_rss_bytes)", text, re.M), text
+
+
 def test_without_output_goes_to_the_runs(default_python, target, tmp_path):
     one = target([default_python.path, workload("chains.py"), "10", "20000", "60"])
     pyrometer("attach", "--for", "0.3", "--quiet", one.pid, check=0)

@@ -177,6 +177,22 @@ def samples_of_bytes(data, tmp_path):
     return samples_of(tmp_path / "full.pyro")
 
 
+def test_what_was_not_measured_by_the_cut_is_not_known(good, tmp_path):
+    """Before its last counters the file does not know how the command ended: null, not zero."""
+    counters = [c[0] for c in chunks(good) if c[1] == 8]
+    assert len(counters) >= 2
+    path = tmp_path / "x.pyro"
+    path.write_bytes(good[:counters[-1]])
+    info = Recording(path).info()
+    assert info["stats"]["samples"] > 0 and info["run"]["finished"] is False
+    for key in ("elapsed_seconds", "user_seconds", "system_seconds", "peak_rss_bytes", "exit_status"):
+        assert info["run"][key] is None, key
+    assert not re.search("^(elapsed_ns|exit_status)", pyrometer("info", path, check=0).stdout, re.M)
+    path.write_bytes(good)
+    run = Recording(path).info()["run"]
+    assert run["exit_status"] == 0 and run["elapsed_seconds"] > 1 and run["peak_rss_bytes"] > 0
+
+
 def test_cut_header(good, tmp_path):
     for cut in (1, 7, 8, 20, 63):
         (tmp_path / "x.pyro").write_bytes(good[:cut])
