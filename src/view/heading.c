@@ -218,8 +218,7 @@ void view_heading_too_short(struct view_emit *e, const struct analysis_weights *
     if (print_refusal(e, w))
         return;
     if (!w->recorded_samples && view_run_stat(profile, RECORD_STAT_PROCESSES_PYTHON) == 0) {
-        view_emit_line(e, "There are no samples: no Python process was seen, or it was too short "
-                          "to look at.");
+        view_emit_line(e, "There are no samples: %s.", view_run_unsampled(profile));
         return;
     }
     if (!w->recorded_samples && !profile_summary(profile)->finished) {

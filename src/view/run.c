@@ -201,6 +201,17 @@ const char *view_run_untraced(const struct profile *p)
     return "no Python program was seen";
 }
 
+const char *view_run_unsampled(const struct profile *p)
+{
+    if (view_run_stat(p, RECORD_STAT_PROCESSES_PYTHON) != 0)
+        return "too short to sample: try --sample=10000 or --calls, or a longer run";
+    if (view_run_stat(p, RECORD_STAT_PROCESSES_SHORT) > 0)
+        return "no Python process was seen, or it was gone before it could be looked at: try "
+               "--calls, or a longer run";
+    return "no Python process was seen: other programs can be metered, with pyrometer run "
+           "--no-profile";
+}
+
 bool view_run_refusal(const struct profile *p, struct buf *out)
 {
     const char *why = profile_meta_value(p, "refused");

@@ -42,6 +42,9 @@ void view_run_json(struct json *j, const struct profile *p);
 void view_run_sampling_json(struct json *j, const struct profile *p);
 void view_run_losses_json(struct json *j, const struct profile *p, uint32_t damaged);
 
+/* Why there is not enough to look at in a sampled recording, and what to do instead: "no Python process was seen: …". */
+const char *view_run_unsampled(const struct profile *p);
+
 /* The losses in words ("12 looks missed, 1 chunk damaged"); nothing is appended if there are none.
  */
 void view_run_losses(const struct profile *p, uint32_t damaged, struct buf *out);

@@ -276,7 +276,7 @@ static int print_times(const struct profile *p, const struct analysis_weights *w
         if (!view_run_is_sampled(p))
             fprintf(out, "nothing was traced: %s\n", view_run_untraced(p));
         else if (!refused)
-            fputs("too short to sample: try --sample=10000 or --calls, or a longer run\n", out);
+            fprintf(out, "%s\n", view_run_unsampled(p));
         return 0;
     }
     if (weights->calls) /* of lines they know those that functions begin in */

@@ -599,6 +599,14 @@ def test_too_short_to_sample(default_python, tmp_path):
         assert "too short to sample" in text and "--sample=" in text and "--calls" in text, text
 
 
+def test_no_python_to_sample(tmp_path):
+    """A higher rate would not help, nor would counting calls."""
+    done = pyrometer("run", "-o", tmp_path / "x.pyro", "--", "sleep", "0.3", check=0)
+    for text in (done.stderr, pyrometer("report", tmp_path / "x.pyro", check=0).stdout):
+        assert "no Python process was seen" in text and "--no-profile" in text, text
+        assert "too short" not in text and "--sample" not in text and "--calls" not in text, text
+
+
 def test_command_not_found(tmp_path):
     done = pyrometer("run", "-o", tmp_path / "x.pyro", "--", "no-such-program-here")
     line = harness.one_line_error(done, 127)

@@ -452,6 +452,28 @@ static void test_report(void **state ATTR_UNUSED)
     profile_free(p);
 }
 
+/* Nobody knows what they were: what is said holds for either. */
+static void test_no_python_or_too_short(void **state ATTR_UNUSED)
+{
+    static const char *const says[] = {
+        "no samples: no Python process was seen: other programs can be metered",
+        "no samples: no Python process was seen, or it was gone before it could be looked at: try "
+        "--calls"};
+    for (unsigned processes = 0; processes < ARRAY_LEN(says); processes++) {
+        open_recording();
+        struct record_stats stats = {.value = {[RECORD_STAT_PROCESSES_SHORT] = processes}};
+        format_writer_stats(w, &stats);
+        struct profile *p = close_recording();
+        struct made m;
+        make(&m, p, (struct analysis_query){0}, ANALYSIS_BY_FUNCTION);
+        char *got = print_report(&m, VIEW_TEXT);
+        assert_non_null(strstr(got, says[processes]));
+        free(got);
+        unmake(&m);
+        profile_free(p);
+    }
+}
+
 static void test_too_short(void **state ATTR_UNUSED)
 {
     open_recording();
@@ -494,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_lost),
         cmocka_unit_test(test_deep),
         cmocka_unit_test(test_report),
+        cmocka_unit_test(test_no_python_or_too_short),
         cmocka_unit_test(test_too_short),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
