@@ -190,6 +190,17 @@ static const struct cmd_option *find_letter(const struct parse *p, char letter)
     return NULL;
 }
 
+static int unknown_letters(const struct parse *p, const char *arg)
+{
+    if (p->stop_at_operand && (arg[1] == 'm' || arg[1] == 'c')) /* as `python` takes them */
+        return cmd_fail_in(
+            p->command, CMD_PARSED_ERROR,
+            "unknown option %.2s, which is Python's; try: pyrometer %s python3 %.2s …", arg,
+            p->command, arg);
+    return cmd_fail_in(p->command, CMD_PARSED_ERROR, "unknown option %s; see 'pyrometer %s --help'",
+                       arg, p->command);
+}
+
 /* One argument may hold several flags, the last of which may have a value. */
 static int take_letters(struct parse *p)
 {
@@ -199,9 +210,7 @@ static int take_letters(struct parse *p)
         if (!o && *s == 'h')
             return print_help(p);
         if (!o)
-            return s == arg + 1 ? cmd_fail_in(p->command, CMD_PARSED_ERROR,
-                                              "unknown option %s; see 'pyrometer %s --help'", arg,
-                                              p->command)
+            return s == arg + 1 ? unknown_letters(p, arg)
                                 : cmd_fail_in(p->command, CMD_PARSED_ERROR,
                                               "unknown option -%c in %s; see 'pyrometer %s --help'",
                                               *s, arg, p->command);

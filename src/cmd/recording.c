@@ -186,6 +186,8 @@ static void show_finishing(void)
 
 int cmd_recording_begin(struct cmd_recording *r, struct record_options *ret)
 {
+    if (r->output && !*r->output)
+        return cmd_fail(CMD_USAGE, "-o '': the name is empty; give the name of a file");
     struct record_options o = {.version = PYROMETER_VERSION,
                                .force = r->force,
                                .finishing = r->quiet ? NULL : show_finishing};

@@ -1,4 +1,5 @@
 /* pyrometer run: start a program, record it or only meter it, keep what it cost. */
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/progress.h"
 #include "cmd/check.h"
@@ -6,6 +7,7 @@
 #include "cmd/keep.h"
 #include "cmd/progress.h"
 #include "cmd/recording.h"
+#include "view/text.h"
 #include "view/units.h"
 
 #include <errno.h>
@@ -13,8 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
-enum { REPEAT_MAX = 100000, INSTRUMENTS_SIZE = 64 };
+enum { REPEAT_MAX = 100000, INSTRUMENTS_SIZE = 64, SCRIPT_BYTES_MAX = 1 << 16 };
 
 struct run {
     struct cmd_recording recording;
@@ -103,10 +106,30 @@ static void keep(struct run *r, struct meter *m, const struct turn *t, const uin
         fprintf(stderr, "run %lld in the history\n", (long long)id);
 }
 
+/* A script given as the command: a file that is there, but not where commands are, or not to be executed. */
+static bool is_script(const char *path)
+{
+    struct stat st;
+    size_t len = strlen(path);
+    return len > 3 && !strcmp(path + len - 3, ".py") && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 static void not_started(struct run *r, struct turn *t, const struct record_result *result)
 {
-    t->status = cmd_fail(result->exit_status, "cannot run %s: %s", r->argv[0],
-                         strerror(result->exec_error));
+    const char *command = r->argv[0];
+    if (!is_script(command)) {
+        t->status = cmd_fail(result->exit_status, "cannot run %s: %s", command,
+                             strerror(result->exec_error));
+        return;
+    }
+    struct buf word;
+    buf_init(&word, SCRIPT_BYTES_MAX);
+    view_text_shell(&word, command);
+    t->status =
+        cmd_fail(result->exit_status, "cannot run %s: %s; try: pyrometer run python3 %s%s", command,
+                 result->exec_error == ENOENT ? "it is not on PATH" : strerror(result->exec_error),
+                 buf_cstr(&word), r->argv[1] ? " …" : "");
+    buf_release(&word);
 }
 
 static void turn_recorded(struct run *r, struct turn *t)
@@ -288,6 +311,9 @@ int cmd_run(int argc, char **argv)
         return operands == CMD_PARSED_HELP ? CMD_OK : CMD_USAGE;
     if (operands == 0)
         return cmd_fail(CMD_USAGE, "run needs a command, for example: pyrometer run python app.py");
+    if (!*argv[first])
+        return cmd_fail(CMD_USAGE, "run '': the command is an empty argument; name a program, for "
+                                   "example: pyrometer run python app.py");
     int status = check(&r);
     if (!status)
         status = check_deep(&r);

@@ -607,6 +607,32 @@ def test_no_python_to_sample(tmp_path):
         assert "too short" not in text and "--sample" not in text and "--calls" not in text, text
 
 
+@pytest.mark.parametrize("args, status, remedy", [
+    (["app.py"], 127, "pyrometer run python3 app.py"),
+    (["./app.py"], 126, "pyrometer run python3 ./app.py"),
+    (["my app.py", "x"], 127, "pyrometer run python3 'my app.py' …"),
+    (["--no-profile", "app.py"], 127, "pyrometer run python3 app.py"),
+    (["-m", "timeit"], 2, "pyrometer run python3 -m …"),
+    (["-c", "pass"], 2, "pyrometer run python3 -c …"),
+    (["-mtimeit"], 2, "pyrometer run python3 -m …"),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_a_script_is_no_command(tmp_path, args, status, remedy):
+    for name in ("app.py", "my app.py"):
+        (tmp_path / name).write_text("print(1)\n")
+    line = harness.one_line_error(pyrometer("run", *args, cwd=tmp_path), status)
+    assert line.endswith("try: " + remedy), line
+
+
+def test_a_script_that_is_not_there(tmp_path):
+    assert "try:" not in harness.one_line_error(pyrometer("run", "app.py", cwd=tmp_path), 127)
+
+
+@pytest.mark.parametrize("args, named", [([""], "run ''"), (["-o", "", "true"], "-o ''")])
+def test_empty_argument(tmp_path, args, named):
+    line = harness.one_line_error(pyrometer("run", *args, cwd=tmp_path), 2)
+    assert named in line and "empty" in line, line
+
+
 def test_command_not_found(tmp_path):
     done = pyrometer("run", "-o", tmp_path / "x.pyro", "--", "no-such-program-here")
     line = harness.one_line_error(done, 127)
