@@ -26,6 +26,7 @@
     X(NEWER, "written by a newer Pyrometer")                                                       \
     X(CORRUPT, "the file is damaged")                                                              \
     X(EMPTY, "the file is empty")                                                                  \
+    X(SHORT, "it is cut off in its header: there is nothing in it")                                \
     X(BADSTACKS, "a line of the collapsed stacks is not a stack and a number")                     \
     X(BADJSON, "the JSON is damaged, or is not a speedscope file")                                 \
     X(BADPSTATS, "the pstats file is damaged or cut off")                                          \

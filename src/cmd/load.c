@@ -23,8 +23,13 @@ int cmd_load_failed(const char *path, int code)
     case E_NEWER:
         return cmd_fail(CMD_FAILED,
                         "'%s' was written by a newer Pyrometer: upgrade this one to read it", path);
-    case E_CORRUPT:
-        return cmd_fail(CMD_FAILED, "'%s' is damaged: try `pyrometer verify --repair %s`", path,
+    case E_CORRUPT: /* of chunks it would have been counted: `verify --repair` cannot help */
+        return cmd_fail(CMD_FAILED,
+                        "the header of '%s' is damaged, and without it nothing can be read", path);
+    case E_SHORT:
+        return cmd_fail(CMD_FAILED,
+                        "'%s' is cut off in its header: nothing was recorded into it, or nothing "
+                        "is left",
                         path);
     case E_EMPTY:
         return cmd_fail(CMD_FAILED, "'%s' is empty: nothing was recorded into it", path);

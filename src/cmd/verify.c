@@ -154,7 +154,7 @@ static int check(const char *path, const struct verify_options *options)
     cmd_progress_begin();
     int rc = format_verify(path, &v);
     if (rc < 0)
-        return cmd_fail(CMD_FAILED, "cannot read '%s': %s", path, err_text(rc));
+        return cmd_load_failed(path, rc);
     if (options->repair)
         return repair(path, options, &v);
     bool whole = format_verdict_is_whole(&v);

@@ -31,7 +31,7 @@ static int check_file_header(const uint8_t *data, size_t len, struct format_file
     if (len < sizeof ret->magic || memcmp(data, FORMAT_MAGIC, sizeof ret->magic) != 0)
         return E_FORMAT;
     if (len < sizeof *ret)
-        return E_CORRUPT;
+        return E_SHORT;
     memcpy(ret, data, sizeof *ret);
     /* version first: a newer header may be checksummed in another way */
     if (ret->version_major > FORMAT_VERSION_MAJOR)

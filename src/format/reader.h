@@ -75,8 +75,9 @@ struct format_visitor {
 };
 
 /* Maps the file and finds its chunks (headers are read, payloads are not checked yet). E_EMPTY,
- * E_FORMAT, E_NEWER, E_CORRUPT (the header itself), E_ISDIR, E_NOTFILE (a pipe or a device: told at
- * once, without waiting for what comes out of it), or the system's reason. */
+ * E_FORMAT, E_NEWER, E_CORRUPT (the header itself), E_SHORT (it is not all there), E_ISDIR, E_NOTFILE
+ * (a pipe or a device: told at once, without waiting for what comes out of it), or the system's
+ * reason. */
 int format_reader_open(const char *path, struct format_reader **ret);
 
 /* The same over bytes in memory, borrowed until free. For tests and fuzzers. */

@@ -194,10 +194,20 @@ def test_what_was_not_measured_by_the_cut_is_not_known(good, tmp_path):
 
 
 def test_cut_header(good, tmp_path):
-    for cut in (1, 7, 8, 20, 63):
+    """There is nothing behind it that could be saved, and nobody is sent to try."""
+    for cut in (1, 7, 8, 10, 20, 63):
         (tmp_path / "x.pyro").write_bytes(good[:cut])
-        for command in READERS:
-            one_line_error(pyrometer(*command, tmp_path / "x.pyro"), 1)
+        for command in READERS + [("verify", "--repair")]:
+            line = one_line_error(pyrometer(*command, tmp_path / "x.pyro"), 1)
+            assert "verify" not in line.partition(": ")[2], line
+            assert cut < 8 or "cut off in its header" in line, line
+
+
+def test_damaged_header(good, tmp_path):
+    (tmp_path / "x.pyro").write_bytes(good[:30] + bytes([good[30] ^ 1]) + good[31:])
+    for command in READERS + [("verify", "--repair")]:
+        line = one_line_error(pyrometer(*command, tmp_path / "x.pyro"), 1)
+        assert "header" in line and "verify" not in line.partition(": ")[2], line
 
 
 def test_bit_flips(good, tmp_path, scale):

@@ -272,7 +272,7 @@ def test_verify_what_is_no_recording():
     pathlib.Path("empty").touch()
     pathlib.Path("other").write_text("hello\n" * 100)
     pathlib.Path("folder").mkdir()
-    assert "the file is empty" in fails("verify", "empty", status=1)
+    assert "is empty" in fails("verify", "empty", status=1)
     assert "not a Pyrometer recording" in fails("verify", "other", status=1)
     assert "is a directory" in fails("verify", "folder", status=1)
     assert "no such file" in fails("verify", "./none.pyro", status=1)

@@ -404,7 +404,7 @@ static void test_torn_at_every_byte(void **state ATTR_UNUSED)
         struct format_reader *r = NULL;
         int rc = format_reader_open_memory(bytes, len, &r);
         if (len < sizeof(struct format_file_header)) {
-            assert_int_equal(rc, len == 0 ? E_EMPTY : len < 8 ? E_FORMAT : E_CORRUPT);
+            assert_int_equal(rc, len == 0 ? E_EMPTY : len < 8 ? E_FORMAT : E_SHORT);
             free(bytes);
             continue;
         }
