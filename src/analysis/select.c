@@ -9,12 +9,6 @@
 #include <assert.h>
 #include <stdio.h>
 
-const char *const ANALYSIS_SORT_NAMES[ANALYSIS_SORT_COUNT + 1] = {
-#define X(id, name) [ANALYSIS_SORT_##id] = (name),
-    ANALYSIS_SORT_LIST(X)
-#undef X
-};
-
 static int compare_u64(uint64_t a, uint64_t b)
 {
     return a < b ? -1 : a > b;

@@ -7,31 +7,26 @@
 
 #include <regex.h>
 
-#define ANALYSIS_SORT_LIST(X)                                                                      \
-    X(SELF, "self")                                                                                \
-    X(TOTAL, "total")                                                                              \
-    X(SAMPLES, "samples")                                                                          \
-    X(NAME, "name")                                                                                \
-    X(FILE, "file")                                                                                \
-    X(LINE, "line")                                                                                \
-    X(CALLS, "calls")                                                                              \
-    X(PCALLS, "pcalls")                                                                            \
-    X(NFL, "nfl")                                                                                  \
-    X(STDNAME, "stdname")
-
 enum analysis_sort {
-#define X(id, name) ANALYSIS_SORT_##id,
-    ANALYSIS_SORT_LIST(X)
-#undef X
-        ANALYSIS_SORT_COUNT
+    ANALYSIS_SORT_SELF,
+    ANALYSIS_SORT_TOTAL,
+    ANALYSIS_SORT_SAMPLES,
+    ANALYSIS_SORT_NAME,
+    ANALYSIS_SORT_FILE,
+    ANALYSIS_SORT_LINE,
+    ANALYSIS_SORT_CALLS,
+    ANALYSIS_SORT_PCALLS,
+    ANALYSIS_SORT_NFL,
+    ANALYSIS_SORT_STDNAME,
+    ANALYSIS_SORT_COUNT
 };
 
-extern const char *const ANALYSIS_SORT_NAMES[ANALYSIS_SORT_COUNT + 1]; /* NULL ends it */
-
-/* The order that a word means: one of the names above, one of pstats' (cumtime, cumulative, filename,
- * module, ncalls, time, tottime), or the beginning of one that means one order only. E_INVALID,
- * E_AMBIGUOUS. */
+/* The order that a word means: self, total, samples, one of pstats' keys, or the beginning of one that
+ * means one order only. E_INVALID, E_AMBIGUOUS. */
 int analysis_sort_find(const char *text, enum analysis_sort *ret);
+
+/* All these words, one by one; NULL behind the last. */
+const char *analysis_sort_word(size_t index);
 
 /* One of several conditions, which are applied to the sorted rows in the order given, as pstats'
  * print_stats() does: of what is left, those that match, or the first so many, or the first so large

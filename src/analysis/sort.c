@@ -2,6 +2,7 @@
  * get it here; ours are shortened only where that leaves no doubt. */
 #include "analysis/select.h"
 
+#include "base/attr.h"
 #include "base/err.h"
 
 #include <string.h>
@@ -28,6 +29,12 @@ static const struct word OURS[] = {
     {"samples", ANALYSIS_SORT_SAMPLES},
     {NULL, 0},
 };
+
+const char *analysis_sort_word(size_t index)
+{
+    size_t ours = ARRAY_LEN(OURS) - 1, all = ours + ARRAY_LEN(PSTATS) - 1;
+    return index < ours ? OURS[index].text : index < all ? PSTATS[index - ours].text : NULL;
+}
 
 /* Two words that mean the same order are no ambiguity. */
 static int find_in(const struct word *words, const char *text, enum analysis_sort *ret)

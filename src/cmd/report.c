@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { SORT_WORDS_MAX = 32 };
+
 struct report_options {
     const char *by;
     struct cmd_each sorts; /* --sort; none: self */
@@ -82,7 +84,13 @@ static int choose_sort(const char *word, enum analysis_sort *ret)
     if (r == E_AMBIGUOUS)
         return cmd_fail(CMD_USAGE, "--sort '%s' is the beginning of several keys: write more of it",
                         word);
-    return r < 0 && cmd_choose("--sort", word, ANALYSIS_SORT_NAMES) < 0 ? CMD_USAGE : 0;
+    if (r == 0)
+        return 0;
+    const char *words[SORT_WORDS_MAX + 1] = {0};
+    for (size_t i = 0; i < SORT_WORDS_MAX && analysis_sort_word(i); i++)
+        words[i] = analysis_sort_word(i);
+    cmd_choose("--sort", word, words);
+    return CMD_USAGE;
 }
 
 /* Keys in the order given, several of one option separated by commas. */

@@ -409,6 +409,6 @@ int cmd_selftest(int argc, char **argv)
     release_interpreters(&list);
     unlink(file);
     if (s.red)
-        printf("%u of the claims do not hold on this machine\n", s.red);
+        printf("%u of the claims do%s not hold on this machine\n", s.red, s.red == 1 ? "es" : "");
     return s.red ? CMD_FAILED : CMD_OK;
 }

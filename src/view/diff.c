@@ -276,8 +276,9 @@ static void print_text(struct printer *p, bool too_short)
     else
         print_table(p, false);
     if (p->diff->matched > p->diff->count)
-        view_emit_line(&p->emit, "… and %s more rows (--limit 0 shows all)",
-                       view_units_count(p->diff->matched - p->diff->count).text);
+        view_emit_line(&p->emit, "… and %s more row%s (--limit 0 shows all)",
+                       view_units_count(p->diff->matched - p->diff->count).text,
+                       p->diff->matched - p->diff->count == 1 ? "" : "s");
     if (p->culprits && p->diff->count) {
         view_emit_line(&p->emit, "%s", "");
         view_culprits_print(&p->emit, p->culprits);

@@ -158,9 +158,10 @@ void view_heading_print(struct view_emit *e, const struct analysis_weights *w, d
     char rate[48] = "";
     if (hz > 0)
         snprintf(rate, sizeof rate, " at %.0f Hz", hz);
-    view_emit_line(e, "%s %s in %s samples%s; shares within ±%.1f points (95 %%)", w->metric->name,
+    view_emit_line(e, "%s %s in %s sample%s%s; shares within ±%.1f points (95 %%)", w->metric->name,
                    view_weight_text(w->metric, w->total.weight).text,
-                   view_units_count(w->total.samples).text, rate, worst_error);
+                   view_units_count(w->total.samples).text, w->total.samples == 1 ? "" : "s", rate,
+                   worst_error);
     view_emit_line(e, "%s", "");
 }
 

@@ -389,7 +389,8 @@ static void print_text(struct view_emit *e, const struct view_info *info)
     buf_clear(&line);
     if (view_run_is_sampled(info->profile)) {
         buf_printf(&line, "%s in ", view_units_count(info->samples).text);
-        buf_printf(&line, "%s runs", view_units_count(info->sample_records).text);
+        buf_printf(&line, "%s run%s", view_units_count(info->sample_records).text,
+                   info->sample_records == 1 ? "" : "s");
         double hz = view_run_achieved_hz(info->profile);
         if (hz > 0)
             buf_printf(&line, ", %.0f looks a second", hz);

@@ -287,8 +287,8 @@ static void say_growth(struct view_emit *e, const struct analysis_growth *g)
                        verdict);
     }
     if (g->other_names)
-        view_emit_line(e, "%u other marks could be iterations, too: --mark chooses.",
-                       g->other_names);
+        view_emit_line(e, "%u other mark%s could be iterations, too: --mark chooses.",
+                       g->other_names, g->other_names == 1 ? "" : "s");
     buf_release(&name);
 }
 
@@ -330,8 +330,9 @@ static void print_text(struct view_emit *e, const struct view_memory *view)
     else
         view_memory_table(view, e, "rows");
     if (view->selection->matched > view->selection->count)
-        view_emit_line(e, "… and %s more rows (--limit 0 shows all)",
-                       view_units_count(view->selection->matched - view->selection->count).text);
+        view_emit_line(e, "… and %s more row%s (--limit 0 shows all)",
+                       view_units_count(view->selection->matched - view->selection->count).text,
+                       view->selection->matched - view->selection->count == 1 ? "" : "s");
     view_heading_losses(e, w);
 }
 

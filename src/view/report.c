@@ -409,8 +409,9 @@ static void print_footing(struct printer *p)
 {
     const struct analysis_selection *s = p->report->selection;
     if (s->matched > s->count)
-        view_emit_line(&p->emit, "… and %s more rows (--limit 0 shows all)",
-                       view_units_count(s->matched - s->count).text);
+        view_emit_line(&p->emit, "… and %s more row%s (--limit 0 shows all)",
+                       view_units_count(s->matched - s->count).text,
+                       s->matched - s->count == 1 ? "" : "s");
     view_heading_losses(&p->emit, p->report->weights);
 }
 

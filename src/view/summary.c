@@ -182,7 +182,8 @@ static void print_sampling(const struct profile *p, const struct analysis_weight
                  stat_seconds(p, RECORD_STAT_DRAIN_CPU_NS);
     double rate = view_run_achieved_hz(p);
     if (view_run_is_sampled(p)) {
-        fprintf(out, "%s samples", view_units_count(w->recorded_samples).text);
+        fprintf(out, "%s sample%s", view_units_count(w->recorded_samples).text,
+                w->recorded_samples == 1 ? "" : "s");
         if (rate > 0)
             fprintf(out, " at %.0f Hz", rate);
         fputs(", ", out);

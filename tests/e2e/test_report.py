@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from harness import ROOT, Recording, frame_name, pyrometer, record, workload
+from harness import ROOT, Recording, frame_name, one_line_error, pyrometer, record, workload
 
 
 @pytest.fixture(scope="module")
@@ -15,6 +15,21 @@ def shares(tmp_path_factory):
     from harness import default_python
     path = tmp_path_factory.mktemp("shares") / "x.pyro"
     return record([default_python().path, workload("shares.py"), "1.5"], path)
+
+
+def test_unknown_sort_key_lists_those_of_the_help():
+    line = one_line_error(pyrometer("report", "--sort", "bogus"), 2)
+    item = re.search(r"--sort KEY\s+(.*?)The beginning", pyrometer("report", "--help", check=0).stdout, re.S).group(1)
+    told = set(re.findall(r"\w+", line.partition("one of ")[2]))
+    assert told and told <= set(re.findall(r"\w+", item)), (told, item)
+    assert len(told) == 16 and {"self", "total", "samples", "cumtime", "ncalls", "tottime", "filename"} <= told, line
+
+
+def test_one_is_not_many(tmp_path):
+    """A row too many is "1 more row"."""
+    (tmp_path / "x.txt").write_text("a;b 60\nc 40\n")
+    assert "… and 1 more row (" in pyrometer("report", "--limit", "2", tmp_path / "x.txt", check=0).stdout
+    assert "… and 2 more rows (" in pyrometer("report", "--limit", "1", tmp_path / "x.txt", check=0).stdout
 
 
 def test_json_contract(shares):
