@@ -22,6 +22,20 @@ def test_selftest(virgin):
     assert not list(virgin.iterdir()), "a test leaves nothing behind"
 
 
+@pytest.mark.strict
+def test_missed_looks_are_told(default_python, tmp_path):
+    """An interpreter whose program lies about the truth, and which stops the recorder for a while: the line says that it came too late."""
+    script = tmp_path / "python3"
+    script.write_text("#!/bin/sh\nrecorder=$PPID\n(/bin/sleep 0.2; kill -STOP $recorder; /bin/sleep 0.5; kill -CONT $recorder) &\n"
+                      "'%s' -c \"$2\" > /dev/null\nwait\necho 1 1 1\n" % default_python.path)
+    script.chmod(0o755)
+    env = {"PATH": str(tmp_path), "HOME": str(tmp_path), "LANG": "C.UTF-8", **asan()}
+    done = pyrometer("selftest", env=env, check=1)
+    line, = [x for x in done.stdout.splitlines() if "shares" in x]
+    assert re.match(r"FAIL  .*; [1-9]\d? % of the looks were missed: the machine is too busy", line), done.stdout
+    assert "1 of the claims does not hold" in done.stdout or "of the claims do not hold" in done.stdout, done.stdout
+
+
 def selftest(folder, *before, python=None, **kwargs):
     """(status, the line about rights), with no interpreter to be found but this one."""
     if python:
