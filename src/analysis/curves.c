@@ -88,6 +88,44 @@ static int on_mark(void *ctx, const struct record_mark *mark)
     return 0;
 }
 
+static int by_process_and_time(const void *a, const void *b)
+{
+    const struct point *x = a, *y = b;
+    if (x->process != y->process)
+        return x->process < y->process ? -1 : 1;
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1;
+    return x->kind < y->kind ? -1 : x->kind > y->kind;
+}
+
+/* What is not given back is the C library's part and Python's, which are told together and far oftener than checkpoints are taken.
+ * Where Python's is never told, the other is all. */
+static int add_sums(struct gathering *g)
+{
+    _cleanup_free_ bool *has_objects = calloc(g->t->process_count + 1, sizeof *has_objects);
+    if (!has_objects)
+        return E_NOMEM;
+    size_t n = g->points.len;
+    if (n)
+        qsort(g->points.data, n, sizeof *g->points.data, by_process_and_time);
+    for (size_t i = 0; i < n; i++)
+        has_objects[g->points.data[i].process] |= g->points.data[i].kind == ANALYSIS_CURVE_OBJECTS;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        struct point sum = g->points.data[i];
+        if (sum.kind != ANALYSIS_CURVE_HEAP)
+            continue;
+        const struct point *next = i + 1 < n ? &g->points.data[i + 1] : NULL;
+        bool is_pair = next && next->kind == ANALYSIS_CURVE_OBJECTS &&
+                       next->process == sum.process && next->time_ns == sum.time_ns;
+        sum.kind = ANALYSIS_CURVE_ALLOCATED;
+        sum.value += is_pair ? next->value : 0;
+        if (is_pair || !has_objects[sum.process])
+            r = add_point(g, sum);
+    }
+    return r;
+}
+
 static int gather(const struct profile *profile, struct gathering *g)
 {
     static const struct profile_memory_visitor memory = {.memory = on_memory};
@@ -95,6 +133,8 @@ static int gather(const struct profile *profile, struct gathering *g)
     int r = profile_each_memory(profile, &memory, g, NULL);
     if (r == 0)
         r = profile_each_mark(profile, &marks, g);
+    if (r == 0)
+        r = add_sums(g);
     for (uint32_t i = 0; r == 0 && i < g->t->process_count; i++)
         if (g->last[i].peak_bytes) /* the curve is to reach it */
             r = add_point(g, (struct point){g->last[i].peak_ns, i, ANALYSIS_CURVE_ALLOCATED,

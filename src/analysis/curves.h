@@ -6,7 +6,8 @@
 #include "analysis/memory.h"
 #include "base/vec.h"
 
-/* name in JSON, name of its counter ("" for what checkpoints say) */
+/* Name in JSON, name of its counter. What is allocated has none: it is the sum of heap and objects wherever these are told, and
+ * what checkpoints say. In recordings without objects it is the same as heap. */
 #define ANALYSIS_CURVE_LIST(X)                                                                     \
     X(ALLOCATED, "allocated", "")                                                                  \
     X(HEAP, "heap", "memory.heap")                                                                 \

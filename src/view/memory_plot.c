@@ -105,6 +105,8 @@ static int fill_panels(struct view_memory_plot *p)
     for (size_t i = 0; i < panels; i++)
         for (size_t kind = 0; kind < ANALYSIS_CURVE_KINDS; kind++)
             p->has[kind] |= p->curves->curve[i].points[kind] > 0;
+    /* without Python's objects it is the first curve again, and would hide it */
+    p->has[ANALYSIS_CURVE_HEAP] &= p->has[ANALYSIS_CURVE_OBJECTS];
     p->has[ANALYSIS_CURVE_KINDS] = true;
     int r = 0;
     for (size_t i = 0; r == 0 && i < panels; i++)
@@ -230,7 +232,7 @@ int view_memory_plot_new(const struct profile *profile, const struct analysis_cu
         return E_NOMEM;
     p->t = profile_tables(profile);
     p->curves = curves;
-    p->plot.is_joined = true;
+    p->plot.is_joined = p->plot.is_stepped = true;
     int r = fill_panels(p);
     if (r == 0)
         r = fill_labels(p);

@@ -36,6 +36,15 @@ struct view_plot_range view_plot_range_of(const struct view_plot_panel *panel)
     return r;
 }
 
+size_t view_plot_series_nth(const struct view_plot_panel *panel, size_t nth)
+{
+    for (int points = 0; points < 2; points++)
+        for (size_t i = panel->count; i-- > 0;)
+            if ((panel->series[i].count == 1) == points && nth-- == 0)
+                return i;
+    return 0;
+}
+
 struct view_units_text view_plot_change_text(const struct stats_change *change)
 {
     struct view_units_text t;

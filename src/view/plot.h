@@ -29,9 +29,9 @@ struct view_plot_series {
 };
 
 struct view_plot_panel {
-    const char *metric; /* whose end tells the unit */
-    const char *title;  /* shown in its place; NULL: the metric itself */
-    const struct view_plot_series *series;
+    const char *metric;                    /* whose end tells the unit */
+    const char *title;                     /* shown in its place; NULL: the metric itself */
+    const struct view_plot_series *series; /* where they meet, the earlier one is seen */
     size_t count;
 };
 
@@ -50,7 +50,8 @@ struct view_plot {
     size_t places;
     const struct view_plot_mark *mark; /* by `at`, ascending */
     size_t marks;
-    bool is_joined; /* points are few and stand for groups: a line through them */
+    bool is_joined;  /* points are few and stand for groups: a line through them */
+    bool is_stepped; /* and a value holds until the next is known */
 };
 
 /* How a terminal can draw. */
@@ -78,6 +79,9 @@ struct view_plot_range {
 
 /* Of all that a panel shows. From zero if the values come near it; NaN without any. */
 struct view_plot_range view_plot_range_of(const struct view_plot_panel *panel);
+
+/* The series that is drawn as the `nth`: a single point last, for it hides nothing, and the first one over the others. */
+size_t view_plot_series_nth(const struct view_plot_panel *panel, size_t nth);
 
 /* "+12.3 %", "−5.0 %", or "from 0". */
 struct view_units_text view_plot_change_text(const struct stats_change *change);

@@ -149,6 +149,20 @@ static void put_labels(struct drawing *d)
 
 /* --- a series --- */
 
+static void put_joint(struct drawing *d, const struct view_plot_point *a,
+                      const struct view_plot_point *b, uint32_t colour)
+{
+    const struct plot_stroke stroke = {1.5, colour, 0, 0};
+    double x0 = place_x(d, (double)a->at), y0 = place_y(d, a->value);
+    double x1 = place_x(d, (double)b->at), y1 = place_y(d, b->value);
+    if (d->plot->is_stepped) {
+        put_line(d, x0, y0, x1, y0, stroke);
+        put_line(d, x1, y0, x1, y1, stroke);
+    } else {
+        put_line(d, x0, y0, x1, y1, stroke);
+    }
+}
+
 static void put_points(struct drawing *d, size_t at)
 {
     const struct view_plot_series *s = &d->panel->series[at];
@@ -156,13 +170,12 @@ static void put_points(struct drawing *d, size_t at)
     double radius = s->count > 400 ? 1.6 : s->count > 120 ? 2.2 : 3;
     for (size_t i = 0; i < s->count; i++) {
         const struct view_plot_point *p = &s->point[i];
-        double x = place_x(d, (double)p->at), y = place_y(d, p->value);
+        double x = place_x(d, (double)p->at);
         if (!isnan(p->low) && p->high > p->low)
             put_line(d, x, place_y(d, p->low), x, place_y(d, p->high),
                      (struct plot_stroke){1.4, series_colour(at, true), 0, 0});
         if (d->plot->is_joined && i)
-            put_line(d, place_x(d, (double)s->point[i - 1].at), place_y(d, s->point[i - 1].value),
-                     x, y, (struct plot_stroke){1.5, strong, 0, 0});
+            put_joint(d, &s->point[i - 1], p, strong);
     }
     for (size_t i = 0; i < s->count; i++) {
         const struct view_plot_point *p = &s->point[i];
@@ -260,7 +273,7 @@ static int draw_panel(struct drawing *d, double top)
     put_labels(d);
     put_marks(d);
     for (size_t i = 0; i < d->panel->count; i++)
-        put_points(d, i);
+        put_points(d, view_plot_series_nth(d->panel, i));
     for (size_t i = 0; i < d->panel->count; i++)
         put_levels(d, i);
     for (size_t i = 0; i < d->panel->count; i++)

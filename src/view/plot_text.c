@@ -13,7 +13,7 @@ enum {
     WIDTH = 80, /* where nothing is known */
     WIDTH_LEAST = 40,
     WIDTH_MOST = 400,
-    ROWS = 12, /* of a panel */
+    ROWS = 12, /* of a panel, about */
     ROWS_OF_MANY = 8,
     GUTTER_LEAST = 6,
     STEPS = 4, /* of the axis */
@@ -78,10 +78,16 @@ static double place_x(const struct field *f, size_t at)
     return ((double)at + 0.5) / (double)f->plot->places;
 }
 
+/* The ends of the axis are in the middle of the first row and of the last: a row stands for what is nearest to its middle. */
+static double axis_y(const struct field *f, double value)
+{
+    double down = fmin(fmax(1 - draw_axis_place(&f->axis, value), 0), 1);
+    return (down * (double)(f->rows - 1) + 0.5) / (double)f->rows;
+}
+
 static double place_y(const struct field *f, double value)
 {
-    double y = 1 - draw_axis_place(&f->axis, value / f->scale.divisor);
-    return fmin(fmax(y, 0), 1);
+    return axis_y(f, value / f->scale.divisor);
 }
 
 static void set_line(struct field *f, double x0, double y0, double x1, double y1, size_t series)
@@ -91,6 +97,19 @@ static void set_line(struct field *f, double x0, double y0, double x1, double y1
     int steps = (int)ceil(fmax(fmax(across, down), 1));
     for (int i = 0; i <= steps; i++)
         set_dot(f, x0 + (x1 - x0) * i / steps, y0 + (y1 - y0) * i / steps, series);
+}
+
+static void join(struct field *f, const struct view_plot_point *a, const struct view_plot_point *b,
+                 size_t series)
+{
+    double x0 = place_x(f, a->at), y0 = place_y(f, a->value);
+    double x1 = place_x(f, b->at), y1 = place_y(f, b->value);
+    if (f->plot->is_stepped) {
+        set_line(f, x0, y0, x1, y0, series);
+        set_line(f, x1, y0, x1, y1, series);
+    } else {
+        set_line(f, x0, y0, x1, y1, series);
+    }
 }
 
 static void fill_mark(struct field *f, double x)
@@ -105,11 +124,9 @@ static void fill_series(struct field *f, size_t at)
     /* many points in few columns are a cloud, and lines would only blacken it */
     bool is_joined = f->marks == VIEW_PLOT_BRAILLE && s->count <= f->columns;
     for (size_t i = 0; i < s->count; i++) {
-        double x = place_x(f, s->point[i].at), y = place_y(f, s->point[i].value);
-        set_dot(f, x, y, at);
+        set_dot(f, place_x(f, s->point[i].at), place_y(f, s->point[i].value), at);
         if (is_joined && i)
-            set_line(f, place_x(f, s->point[i - 1].at), place_y(f, s->point[i - 1].value), x, y,
-                     at);
+            join(f, &s->point[i - 1], &s->point[i], at);
     }
     for (size_t i = 0; i < s->changes; i++)
         fill_mark(f, place_x(f, s->point[s->change[i].at].at));
@@ -143,9 +160,7 @@ static void put_tick(struct field *f, size_t row)
 {
     const struct draw_axis *a = &f->axis;
     for (size_t i = 0; i < a->ticks; i++) {
-        double y = 1 - draw_axis_place(a, a->tick[i]);
-        size_t at = (size_t)(y * (double)f->rows);
-        if ((at >= f->rows ? f->rows - 1 : at) != row)
+        if ((size_t)(axis_y(f, a->tick[i]) * (double)f->rows) != row)
             continue;
         fprintf(f->out, "%*.*f %s", (int)f->gutter, a->decimals, a->tick[i],
                 f->marks == VIEW_PLOT_ASCII ? "+" : "┤");
@@ -225,11 +240,19 @@ static void put_changes(struct field *f)
     }
 }
 
+/* About that many, so that there are as many from each tick to the next, and every tick is in the middle of its row. */
+static size_t choose_rows(const struct draw_axis *axis, size_t want)
+{
+    size_t steps = axis->ticks > 1 ? axis->ticks - 1 : 1;
+    return steps * max_u64((want - 1 + steps / 2) / steps, 1) + 1;
+}
+
 static int print_panel(struct field *f, unsigned width)
 {
     struct view_plot_range range = view_plot_range_of(f->panel);
     f->scale = view_quantity_scale_for(f->panel->metric, fmax(fabs(range.low), fabs(range.high)));
     f->axis = draw_axis_around(range.low / f->scale.divisor, range.high / f->scale.divisor, STEPS);
+    f->rows = choose_rows(&f->axis, f->plot->panels > 2 ? ROWS_OF_MANY : ROWS);
     f->gutter = GUTTER_LEAST;
     for (size_t i = 0; i < f->axis.ticks; i++) {
         int len = snprintf(NULL, 0, "%.*f", f->axis.decimals, f->axis.tick[i]);
@@ -240,7 +263,7 @@ static int print_panel(struct field *f, unsigned width)
     if (!f->cell)
         return E_NOMEM;
     for (size_t i = 0; i < f->panel->count; i++)
-        fill_series(f, i);
+        fill_series(f, view_plot_series_nth(f->panel, i));
     for (size_t i = 0; i < f->plot->marks; i++)
         fill_mark(f, place_x(f, f->plot->mark[i].at));
     const char *title = f->panel->title ? f->panel->title : f->panel->metric;
@@ -270,11 +293,7 @@ int view_plot_print(const struct view_plot *plot, FILE *out, struct view_style s
 {
     unsigned width = style.width ? style.width : WIDTH;
     width = width < WIDTH_LEAST ? WIDTH_LEAST : width > WIDTH_MOST ? WIDTH_MOST : width;
-    struct field f = {.plot = plot,
-                      .marks = marks,
-                      .colour = style.colour,
-                      .rows = plot->panels > 2 ? ROWS_OF_MANY : ROWS,
-                      .out = out};
+    struct field f = {.plot = plot, .marks = marks, .colour = style.colour, .out = out};
     buf_init(&f.text, TEXT_MAX);
     int r = 0;
     view_text_fit(&f.text, plot->title, strlen(plot->title), width, VIEW_CUT_MIDDLE);

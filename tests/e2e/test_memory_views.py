@@ -314,6 +314,28 @@ def test_plot(run, tmp_path):
     assert without.read_bytes().startswith(b"\x89PNG") and without.read_bytes() != png.read_bytes(), "the marks are drawn"
 
 
+@pytest.mark.parametrize("objects", [True, False])
+def test_plot_knows_what_is_between_checkpoints(objects, tmp_path):
+    """There are checkpoints at the start and at the end, and in between a block that comes and goes twice: it is in the curve, which
+    is the sum of what C and Python have; and without Python's it is drawn once."""
+    lines = ["meta command app.py", "meta instruments memory", "process 1 100 python", "thread 1 1 100 MainThread"]
+    truth = {}
+    for i in range(1, 40):
+        heap, small = 1000, 5000 if i // 10 % 2 else 100
+        lines += ["counter 1 memory.heap %d %d" % (i * SECOND // 10, heap)]
+        lines += ["counter 1 memory.objects %d %d" % (i * SECOND // 10, small)] * objects
+        truth[i] = heap + small * objects
+    lines += ["checkpoint 1 0 %d %d 1 6000 %d" % (SECOND // 10, truth[1], SECOND),
+              "checkpoint 1 2 %d 900 1 6000 %d" % (4 * SECOND, SECOND)]
+    path = make(tmp_path / "x.pyro", "\n".join(lines) + "\n")
+    rows = [r for r in ask("memory", "plot", path)["rows"] if r["allocated"] is not None]
+    seen = {round(r["time"] * 10): r["allocated"] for r in rows}
+    truth[10], truth[40] = 6000, 900  # the peak, and the end
+    assert seen == truth
+    text = pyrometer("memory", "plot", path, "--ascii", check=0).stdout
+    assert ("heap of the C library" in text) == objects and "allocated and not given back" in text
+
+
 @pytest.mark.parametrize("command", [
     ["memory", "summary"], ["memory", "summary", "--by", "line"], ["memory", "summary", "--at", "4"], ["memory", "leaks"],
     ["memory", "leaks", "--all"], ["memory", "temporary"], ["memory", "plot"], ["memory", "tree"], ["memory", "lines"],

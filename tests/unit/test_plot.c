@@ -157,12 +157,86 @@ static void test_small(void **state ATTR_UNUSED)
     free(text);
 }
 
+/* What is equal to a tick stands in the tick's row, and each tick has a row of its own. */
+static void test_rows(void **state ATTR_UNUSED)
+{
+    static struct made m;
+    make(&m);
+    m.series.changes = 0;
+    m.panel.metric = "score";
+    for (int high = 1; high <= 100; high++) {
+        for (int value = 0; value <= high; value++) {
+            struct view_plot_point ends[2] = {{1, 0, NAN, NAN}, {2, high, NAN, NAN}};
+            struct view_plot_point point = {0, value, NAN, NAN};
+            struct view_plot_series series[2] = {{"a", &point, 1, NULL, 0},
+                                                 {"b", ends, 2, NULL, 0}};
+            m.panel.series = series;
+            m.panel.count = 2;
+            struct draw_axis axis = draw_axis_around(0, high, 4);
+            char *text = print(&m.plot, (struct view_style){false, 60}, VIEW_PLOT_ASCII);
+            size_t ticks = 0;
+            for (char *rest = text, *line; (line = strtok_r(rest, "\n", &rest));) {
+                char *tick = strstr(line, " +"), *end;
+                double at = strtod(line, &end);
+                if (!tick || end != tick || strstr(line, "+-"))
+                    continue;
+                ticks++;
+                char *sign = strchr(tick, '*');
+                if (fabs(at - value) < 1e-9)
+                    assert_non_null(sign);
+                else if (fabs(at - value) > (axis.high - axis.low) / 20 + 1e-9)
+                    assert_null(sign);
+            }
+            assert_int_equal(ticks, axis.ticks);
+            free(text);
+        }
+    }
+}
+
+/* A value holds until the next one: no line goes up or down but straight. And the first curve is drawn last. */
+static void test_steps(void **state ATTR_UNUSED)
+{
+    static struct made m;
+    make(&m);
+    m.series.changes = 0;
+    m.plot.is_joined = m.plot.is_stepped = true;
+    struct view_plot_series two[2] = {m.series, m.series};
+    two[0].name = "first";
+    two[1].name = "second";
+    m.panel.series = two;
+    m.panel.count = 2;
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    assert_int_equal(view_plot_write_svg(&m.plot, out), 0);
+    fclose(out);
+    size_t lines = 0;
+    for (const char *p = text; (p = strstr(p, "<path")); p++) {
+        double x0, y0, x1, y1;
+        if (sscanf(p, "<path d=\"M%lf %lfL%lf %lf", &x0, &y0, &x1, &y1) != 4)
+            continue;
+        lines++;
+        assert_true(fabs(x0 - x1) < 1e-9 || fabs(y0 - y1) < 1e-9);
+    }
+    assert_true(lines >= RUNS);
+    free(text);
+    text = print(&m.plot, (struct view_style){false, 60}, VIEW_PLOT_ASCII);
+    size_t first = 0, second = 0;
+    for (const char *p = strchr(text, '+'); p < strstr(text, "+--"); p++) {
+        first += *p == '*';
+        second += *p == 'o';
+    }
+    assert_true(first > 20 && second == 0);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_axes),  cmocka_unit_test(test_quantities),
         cmocka_unit_test(test_text),  cmocka_unit_test(test_pictures),
-        cmocka_unit_test(test_small),
+        cmocka_unit_test(test_small), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
