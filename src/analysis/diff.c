@@ -39,7 +39,9 @@ struct analysis_change analysis_change_of(struct analysis_weight before,
         .points = (q - p) * 100,
         .error_points = sqrt(p_error * p_error + q_error * q_error),
     };
-    c.is_noise = fabs(c.points) <= c.error_points;
+    /* what was counted in both and is the same is that, surely */
+    bool is_exact = before_whole.samples == UINT64_MAX && after_whole.samples == UINT64_MAX;
+    c.is_noise = fabs(c.points) <= c.error_points && !(is_exact && c.weight == 0);
     c.is_whole = c.is_noise && fabs(c.weight) > weight_error;
     return c;
 }

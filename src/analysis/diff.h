@@ -30,8 +30,8 @@ struct analysis_change {
     double weight;       /* after less before, in the metric's integer */
     double points;       /* of the share of the whole, 0–100 */
     double error_points; /* half of the 95 % interval of `points`, from the numbers of samples */
-    bool is_noise;       /* the share changed by no more than its error */
-    bool is_whole;       /* and yet the weight did: it changed as the whole did */
+    bool is_noise; /* the share changed by no more than its error; not of equal exact numbers */
+    bool is_whole; /* and yet the weight did: it changed as the whole did */
 };
 
 struct analysis_diff_row {

@@ -116,11 +116,18 @@ static void change_cells(const struct printer *p, const struct analysis_change *
     cells[SELF_NOISE - BASE] = (struct view_cell){.count = c->is_noise};
 }
 
+/* Nothing to tell: of what is not there in either, too. */
+static bool is_quiet(const struct analysis_change *c)
+{
+    return c->is_noise || (!c->before.weight && !c->after.weight);
+}
+
 static void fill_cells(struct printer *p, const struct analysis_diff_row *d,
                        struct view_cell *cells)
 {
     const struct analysis_row *row = d->row;
-    bool noise = d->self.is_noise && d->total.is_noise;
+    bool noise =
+        is_quiet(&d->self) && is_quiet(&d->total) && (d->self.is_noise || d->total.is_noise);
     const char *mark = noise && (d->self.is_whole || d->total.is_whole) ? "as the whole"
                        : noise                                          ? "within noise"
                        : !d->in_before                                  ? "new"
@@ -179,24 +186,42 @@ static void note_json(struct printer *p, const char *note)
     json_text(&p->emit.json, note);
 }
 
+/* One has more than the other. Shares are compared then, but of memory bytes are what counts. */
+static void note_length(struct printer *p, note_fn *fn)
+{
+    const struct analysis_weights *b = p->before, *a = p->after;
+    const char *which = a->total.weight > b->total.weight ? "second" : "first",
+               *name = a->metric->name;
+    enum view_kind kind = view_metric_kind(a->metric);
+    double times = ratio((double)b->total.weight, (double)a->total.weight);
+    char note[256];
+    if (times <= SAME_WITHIN)
+        return;
+    if (a->memory)
+        snprintf(note, sizeof note, "The %s has %.3g times as many %s (%s).", which, times,
+                 kind == VIEW_BYTES ? "bytes" : "blocks", name);
+    else
+        snprintf(note, sizeof note, "The %s has %.3g times as much %s%s: points tell more than %s.",
+                 which, times, name, kind != VIEW_SECONDS || a->calls ? "" : " time",
+                 kind == VIEW_SECONDS ? "seconds"
+                 : kind == VIEW_BYTES ? "bytes"
+                                      : "counts");
+    fn(p, note);
+}
+
 static void each_note(struct printer *p, note_fn *fn)
 {
     const struct analysis_weights *b = p->before, *a = p->after;
     char note[256];
-    double length = ratio((double)b->total.weight, (double)a->total.weight);
-    if (length > SAME_WITHIN) {
-        snprintf(note, sizeof note, "The %s has %.3g times as much %s%s: points tell more than %s.",
-                 a->total.weight > b->total.weight ? "second" : "first", length, a->metric->name,
-                 a->calls ? "" : " time", strcmp(a->metric->unit, "count") ? "seconds" : "counts");
-        fn(p, note);
-    }
+    note_length(p, fn);
     if (!b->total.samples != !a->total.samples) {
-        snprintf(note, sizeof note, "The %s has no samples of metric %s that the filters leave.",
-                 b->total.samples ? "second" : "first", a->metric->name);
+        snprintf(note, sizeof note, "The %s has no %s of metric %s that the filters leave.",
+                 b->total.samples ? "second" : "first", view_heading_unit(a, true),
+                 a->metric->name);
         fn(p, note);
     }
     double b_hz = view_run_achieved_hz(b->profile), a_hz = view_run_achieved_hz(a->profile);
-    if (!a->calls && !b->calls && ratio(b_hz, a_hz) > SAME_WITHIN) {
+    if (!a->exact && !b->exact && ratio(b_hz, a_hz) > SAME_WITHIN) {
         snprintf(note, sizeof note, "They were sampled at different rates: %.0f and %.0f Hz.", b_hz,
                  a_hz);
         fn(p, note);

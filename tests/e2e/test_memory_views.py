@@ -392,6 +392,24 @@ def test_diff_by_site(run, tmp_path):
     assert [(r["name"], r["self_change"]) for r in changed] == [("<module>", -64)]
 
 
+def test_diff_of_memory_speaks_of_memory(run, tmp_path):
+    """Rates of sampling and seconds are not what two peaks are compared by; and what is equal is no noise."""
+    app = tmp_path / "app.py"
+    app.write_text("import sys, time\ndef same():\n    return bytearray(3000000)\nkept = same(), bytearray(int(sys.argv[1]))\n"
+                   "time.sleep(0.3)\n", encoding="utf-8")
+    paths = [record([harness.default_python().path, str(app), str(size)], tmp_path / ("%d.pyro" % size), "--memory", "--sample=%d" % hz).path
+             for size, hz in ((1000000, 100), (50000000, 1000))]
+    assert any("different rates" in note for note in ask("diff", *paths, "--metric", "wall")["notes"]), "of time that matters"
+    notes = ask("diff", *paths, "--metric", "peak")["notes"]
+    assert len(notes) == 1 and re.fullmatch(r"The second has [\d.]+ times as many bytes \(peak\)\.", notes[0])
+    rows = ask("diff", *paths, "--metric", "peak", "--match", "^same$")["rows"]
+    assert rows[0]["self_change"] == 0 and not rows[0]["self_within_noise"]
+    text = pyrometer("diff", *paths, "--metric", "peak", "--by", "line", check=0).stdout
+    assert notes[0] in text and "noise" not in text and "seconds" not in text and "Hz" not in text
+    text = pyrometer("diff", run, run, "--metric", "peak", check=0).stdout
+    assert "noise" not in text and "as the whole" not in text
+
+
 def test_diff_of_estimates_knows_noise(run, sampled):
     """The same numbers, with variances and without: only the latter are sure."""
     exact, estimated = ([r["self_error_points"] for r in ask("diff", path, path)["rows"]] for path in (run, sampled))

@@ -166,6 +166,12 @@ static void test_noise(void **state ATTR_UNUSED)
     /* twice as long in all: the share says nothing happened, the seconds do */
     c = change(500, 1000, 1000, 2000);
     assert_true(c.is_noise && c.is_whole);
+    /* what was counted is equal, or is not */
+    struct analysis_weight part = {500, 1}, whole = {1000, UINT64_MAX}, twice = {2000, UINT64_MAX};
+    c = analysis_change_of(part, part, whole, whole);
+    assert_false(c.is_noise || c.is_whole);
+    c = analysis_change_of(part, (struct analysis_weight){1000, 1}, whole, twice);
+    assert_true(c.is_noise && c.is_whole);
     /* nothing is known of an empty run */
     assert_true(change(0, 0, 500, 1000).is_noise);
     c = change(0, 0, 0, 0);
