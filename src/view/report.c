@@ -77,6 +77,12 @@ static void add_column(struct printer *p, enum column which, struct view_column 
     p->columns[p->column_count++] = column;
 }
 
+/* The rows are lines that were counted and timed: their samples are hits. Blocks of memory are none. */
+static bool is_of_hits(const struct view_report *report)
+{
+    return report->rows->has_hits && report->weights->exact && !report->weights->memory;
+}
+
 /* Functions that were counted and timed are shown as pstats shows them. */
 static bool is_familiar(const struct view_report *report)
 {
@@ -141,7 +147,7 @@ static void choose_columns(struct printer *p, bool with_error)
     bool counted = code && (p->report->weights->calls ||
                             (analysis_weights_counted(p->report->weights) &&
                              (by == ANALYSIS_BY_FUNCTION || by == ANALYSIS_BY_LINE)));
-    bool hits_alone = p->report->rows->has_hits && p->report->weights->exact;
+    bool hits_alone = is_of_hits(p->report);
     counted = counted && !hits_alone;
     enum view_column_place samples = counted || hits_alone ? VIEW_ONLY_DATA : VIEW_BOTH;
 
@@ -173,7 +179,9 @@ static void choose_columns(struct printer *p, bool with_error)
     add_column(p, TOTAL_SAMPLES,
                (struct view_column){"total_samples", NULL, VIEW_COUNT, VIEW_ONLY_DATA});
     if (p->report->rows->has_hits)
-        add_column(p, HITS, (struct view_column){"hits", "hits", VIEW_COUNT, VIEW_BOTH});
+        add_column(p, HITS,
+                   (struct view_column){"hits", "hits", VIEW_COUNT,
+                                        p->report->weights->memory ? VIEW_ONLY_DATA : VIEW_BOTH});
     if (counted)
         choose_counted(p);
     add_column(p, SPECIAL, (struct view_column){"special", NULL, VIEW_BOOL, VIEW_ONLY_DATA});
@@ -315,7 +323,7 @@ static struct view_cell cell_of(struct printer *p, enum column which,
         return seconds_cell(p->count.alive_ns, 1, !p->count.alive_ns);
     case HITS:
         return (struct view_cell){.count = row->hits,
-                                  .absent = !row->hits && !p->report->weights->exact};
+                                  .absent = !row->hits && !is_of_hits(p->report)};
     case ERROR:
         return view_memory_error_cell(p->in_edges ? NAN : row->self_variance);
     case TOTAL_BYTES_ERROR:
@@ -419,7 +427,7 @@ static void print_heading(struct printer *p)
 {
     const struct view_report *report = p->report;
     const struct analysis_weights *w = report->weights;
-    if (w->exact && report->rows->has_hits) {
+    if (is_of_hits(report)) {
         view_heading_run(&p->emit, w->profile);
         view_emit_line(&p->emit, "%s in %s hits of %s lines, exact",
                        view_weight_text(w->metric, w->total.weight).text,

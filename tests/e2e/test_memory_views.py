@@ -410,6 +410,22 @@ def test_diff_of_memory_speaks_of_memory(run, tmp_path):
     assert "noise" not in text and "as the whole" not in text
 
 
+def test_lines_that_were_counted_beside_memory(tmp_path):
+    """The blocks of a line are blocks, and not how often it was reached."""
+    app = tmp_path / "app.py"
+    app.write_text("kept = []\nfor i in range(50):\n    i + 1\nkept.append(bytearray(5000000))\n", encoding="utf-8")
+    path = record([harness.default_python().path, str(app)], tmp_path / "x.pyro", "--memory", "--lines").path
+    heading = [pyrometer("report", path, "--metric", "peak", "--by", by, "--match", "app", check=0).stdout.splitlines() for by in ("function", "line")]
+    assert heading[0][1] == heading[1][1] and re.fullmatch(r"peak [\d.]+ MiB in [\d,]+ blocks, at [\d.]+ m?s", heading[0][1])
+    columns = next(line for line in heading[1] if "self %" in line).split()
+    assert "blocks" in columns and "hits" not in columns
+    rows = {r["line"]: r for r in ask("report", path, "--metric", "peak", "--by", "line")["rows"] if r["file"] == str(app)}
+    assert rows[4]["samples"] >= 1 and rows[4]["self"] >= 5000000 and rows[4]["hits"] == 1
+    assert "hits" in table("report", path, "--metric", "peak", "--by", "line")[0]
+    nowhere = [r for r in ask("report", path, "--metric", "peak", "--by", "line")["rows"] if r["special"]]
+    assert nowhere and all(r["hits"] is None for r in nowhere)
+
+
 def test_diff_of_estimates_knows_noise(run, sampled):
     """The same numbers, with variances and without: only the latter are sure."""
     exact, estimated = ([r["self_error_points"] for r in ask("diff", path, path)["rows"]] for path in (run, sampled))
