@@ -5,6 +5,7 @@ Another process, started for it, records what Python's allocators give out and t
 libc by itself (NumPy's arrays) can only be seen from a program's start, with `pyrometer run --memory`.
 """
 
+import _thread
 import os
 
 from ._api import load
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ._api import Row
 
 _library: "Any" = None
+_turn = _thread.allocate_lock()  # held by the block that is watched: there is one at a time, whichever thread it is of
 
 
 def _own() -> str:
@@ -40,17 +42,37 @@ def _agent(path: str) -> "Any":
     return _library
 
 
+def _is_recorded() -> bool:
+    """Is there a recorder's agent in this process that no block has brought?"""
+    if "PYROMETER_AGENT" in os.environ:
+        return True
+    if _library is not None:
+        return False
+    try:  # the program may have emptied its environment
+        with open("/proc/self/maps", "rb") as maps:
+            return b"/libpyrometer-agent" in maps.read()
+    except OSError:
+        return False
+
+
 class memory:
     """A block whose memory is watched.
 
     After it: `peak` is the most that was alive of what the block allocated, `net` what of that is alive still, `allocated` and
     `count` all that it allocated, in bytes and blocks; `top` are the lines that hold most (rows of a report: `name`, `file`,
-    `line`, `self`, …), `top_at_peak` those that held most at the peak. All threads count. Blocks cannot be nested, and a program
-    that is recorded already cannot have any: its recording says all that, and more.
+    `line`, `self`, …), `top_at_peak` those that held most at the peak. All threads count. If the block ends by an exception, the
+    numbers are those until then, or None if they could not be had.
+
+    Of a process one block is watched at a time, whichever thread it is of: another that begins meanwhile, inside of it or beside it,
+    raises PyrometerError and changes nothing. A program that is recorded already cannot have any: its recording says all that, and more.
 
     `limit` is the number of rows; with `keep` the recording goes to that file."""
 
     def __init__(self, *, limit: int = 10, keep: "Optional[str]" = None) -> None:
+        if not isinstance(limit, int):
+            raise TypeError("limit is a number of rows, not %r" % (limit,))
+        if limit < 0:
+            raise ValueError("limit is a number of rows, 0 or more, not %d" % limit)
         self.peak: "Optional[int]" = None
         self.net: "Optional[int]" = None
         self.allocated: "Optional[int]" = None
@@ -62,11 +84,22 @@ class memory:
         self._recorder: "Optional[subprocess.Popen[str]]" = None
 
     def __enter__(self) -> "memory":
-        if "PYROMETER_AGENT" in os.environ:
-            raise PyrometerError("this program is recorded from inside already: its recording tells of memory, with "
-                                 "'pyrometer run --memory'")
+        if _is_recorded():
+            raise PyrometerError("this program is recorded from inside already, by 'pyrometer run': its recording tells of memory, "
+                                 "with --memory")
         if self._recorder is not None:
             raise PyrometerError("this block was used already: make another pyrometer.memory()")
+        if not _turn.acquire(False):
+            raise PyrometerError("another block of pyrometer.memory() is being watched in this process: there can be one at a time, "
+                                 "of all threads")
+        try:
+            self._begin()
+        except BaseException:
+            _turn.release()
+            raise
+        return self
+
+    def _begin(self) -> None:
         import shutil
         import subprocess
         import tempfile
@@ -86,24 +119,29 @@ class memory:
         if agent is None or agent.pyrometer_agent_invite(invitation.encode()) != 0:
             self._end()
             shutil.rmtree(self._folder, ignore_errors=True)
-            raise PyrometerError("memory cannot be watched here: %s"
-                                 % (self._said or "another block is being watched, or this Python is not supported"))
-        return self
+            raise PyrometerError("memory cannot be watched here: %s" % (self._said or "this Python is not supported"))
 
     def __exit__(self, kind: "Any", value: "Any", traceback: "Any") -> None:
         _library.pyrometer_agent_leave()
-        if os.getpid() != self._pid:
-            return  # a forked child goes out by its parent's door: the block goes on there
+        try:
+            if os.getpid() == self._pid:  # a forked child goes out by its parent's door: the block goes on there
+                self._finish(kind is not None)
+        finally:
+            _turn.release()
+
+    def _finish(self, has_failed: bool) -> None:
         import shutil
 
         try:
             early = self._recorder is not None and self._recorder.poll() is not None
             self._end()
-            if early and kind is None:
+            if early:
                 raise PyrometerError("memory was not watched to the end of the block: its recorder was ended%s"
                                      % (": " + self._said if self._said else ""))
-            if kind is None:
-                self._read()
+            self._read()
+        except Exception:
+            if not has_failed:  # what went wrong in the block itself is not to be hidden
+                raise
         finally:
             if self._folder:
                 shutil.rmtree(self._folder, ignore_errors=True)

@@ -123,6 +123,71 @@ def test_an_exception_passes(python):
     assert "KeyError: 'mine'" in done.stderr and "memory.py" not in done.stderr
 
 
+def test_numbers_until_an_exception(python):
+    text = """
+class Mine(BaseException): pass
+try:
+    with pyrometer.memory() as m:
+        kept = bytes(100000)
+        raise Mine
+except Mine as error:
+    print(error.__context__, m.net >= 100033, m.peak >= 100033, m.count > 0, m.top[0].self >= 100033)
+with pyrometer.memory() as again:
+    kept = bytes(100000)
+print(again.net >= 100033)
+"""
+    assert run(python, text).stdout.splitlines() == ["None True True True True", "True"]
+
+
+def test_an_exception_is_not_hidden_by_another(default_python):
+    text = """
+try:
+    with pyrometer.memory() as m:
+        m._recorder.kill()
+        m._recorder.wait()
+        raise KeyError("mine")
+except KeyError as error:
+    print(error, m.net)
+"""
+    assert run(default_python, text).stdout == "'mine' None\n"
+
+
+def test_a_block_inside_of_another_leaves_it_alone(default_python):
+    """Of the same thread or of another: it is refused, and the outer one watches on."""
+    text = """
+def other():
+    try:
+        with pyrometer.memory():
+            refused.append(0)
+    except pyrometer.PyrometerError as error:
+        refused.append("another block" in str(error))
+refused = []
+with pyrometer.memory() as m:
+    before = bytes(100000)
+    other()
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    kept = bytes(200000)
+with pyrometer.memory() as again:
+    third = bytes(300000)
+print(refused, m.net >= 300066, again.net >= 300033)
+"""
+    assert run(default_python, text).stdout == "[True, True] True True\n"
+
+
+def test_a_limit_is_checked_before_the_block(default_python):
+    text = """
+for limit in (-1, "3", 2.5):
+    try:
+        with pyrometer.memory(limit=limit):
+            print("never")
+    except (TypeError, ValueError) as error:
+        print(type(error).__name__, "number of rows" in str(error))
+"""
+    assert run(default_python, text).stdout.splitlines() == ["ValueError True", "TypeError True", "TypeError True"]
+
+
 def test_the_recording_can_be_kept(tmp_path):
     path = tmp_path / "kept.pyro"
     run(default_python(), "with pyrometer.memory(keep=%r, limit=1) as m:\n    x = bytes(5000)\nassert len(m.top) == 1\n" % str(path))
@@ -136,7 +201,10 @@ def test_refusals(tmp_path):
                    "--", status=1)
     assert "recorded from inside already" in recorded.stderr
     nested = run(python, "with pyrometer.memory() as m:\n  with pyrometer.memory() as n: pass", status=1)
-    assert "another block is being watched" in nested.stderr
+    assert "another block of pyrometer.memory() is being watched in this process" in nested.stderr
+    emptied = run(python, "del os.environ['PYROMETER_AGENT']\nwith pyrometer.memory() as m: pass", PYROMETER, "run", "--memory", "--quiet",
+                  "-o", str(tmp_path / "y.pyro"), "--", status=1)
+    assert "recorded from inside already" in emptied.stderr
     assert "pyrometer.memory()" in pyrometer("attach", "--memory", str(os.getpid()), check=2).stderr
 
 
