@@ -15,9 +15,9 @@
 struct gathering {
     const struct analysis_filter *filter;
     struct analysis_memory *memory;
-    uint64_t at_ns;     /* the query's moment */
-    uint64_t latest_ns; /* of all checkpoints */
-    bool is_close;      /* what is alive is known of the moment itself */
+    const struct profile_tables *t;
+    uint64_t at_ns; /* the query's moment */
+    bool is_close;  /* what is alive is known of the moment itself */
     VEC(struct analysis_site) sites;
     struct idxmap map;
 };
@@ -50,7 +50,6 @@ static int on_memory(void *ctx, const struct record_memory *memory)
     p->last = *memory;
     if (memory->time_ns <= g->at_ns)
         p->at_ns = memory->time_ns;
-    g->latest_ns = max_u64(g->latest_ns, memory->time_ns);
     g->memory->sampled |= (memory->flags & RECORD_MEMORY_SAMPLED) != 0;
     return 0;
 }
@@ -125,15 +124,27 @@ static int on_site(void *ctx, const struct record_memory *memory, const struct r
 
 /* --- the end --- */
 
-/* A process that had ended by the moment has nothing alive; a moment past the end means the end. */
+/* When the process was gone. Its last checkpoint is taken when that was noticed, which may be after the end of one that ended
+ * later, so it is second best. */
+static uint64_t end_of(const struct gathering *g, uint32_t process)
+{
+    const struct record_memory *last = &g->memory->process[process].last;
+    bool is_seen = last->flags & RECORD_MEMORY_LAST && g->t->processes[process].end_ns;
+    return is_seen ? g->t->processes[process].end_ns : last->time_ns;
+}
+
+/* A process that had ended by the moment has nothing alive; a moment past the end means the end, of the process that ended last. */
 static void bury_ended(struct gathering *g)
 {
     struct analysis_memory *m = g->memory;
-    uint64_t moment = min_u64(g->at_ns, g->latest_ns);
+    uint64_t latest = 0;
+    for (uint32_t i = 0; i < g->t->process_count; i++)
+        latest = m->process[i].checkpoints ? max_u64(latest, end_of(g, i)) : latest;
+    uint64_t moment = min_u64(g->at_ns, latest);
     for (size_t i = 0; i < g->sites.len; i++) {
         struct analysis_site *s = &g->sites.data[i];
-        const struct record_memory *last = &m->process[s->process].last;
-        if (!(last->flags & RECORD_MEMORY_LAST) || last->time_ns >= moment)
+        bool has_ended = m->process[s->process].last.flags & RECORD_MEMORY_LAST;
+        if (!has_ended || end_of(g, s->process) >= moment)
             continue;
         s->live_count = s->live_bytes = 0;
         s->live_variance = 0;
@@ -208,6 +219,7 @@ static int gather(const struct profile *profile, const struct analysis_query *qu
     bool has_at = query->has_at && filter.metric->is_at;
     struct gathering g = {.filter = &filter,
                           .memory = m,
+                          .t = profile_tables(profile),
                           .at_ns = has_at ? analysis_query_ns(query->at) : UINT64_MAX};
     r = profile_each_memory(profile, &visitor, &g, &m->damaged_chunks);
     if (r == 0 && has_at)

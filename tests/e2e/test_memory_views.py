@@ -156,6 +156,20 @@ def test_moments(run):
     assert [(r["line"], r["self"], r["count"]) for r in summary["rows"]] == [(4, 3000, 3)]
 
 
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_past_the_end_is_the_end_of_the_last_process(is_seen, tmp_path):
+    """A child ended before its parent, and its last checkpoint was taken after the parent's, as happens when both are gone by the time
+    the recorder looks. Without knowing when they ended, checkpoints must do."""
+    ends = (3 * SECOND, 2 * SECOND) if is_seen else (0, 0)
+    lines = ["meta command app.py", "meta instruments memory", "process 1 100 parent %d" % ends[0], "process 2 200 child %d" % ends[1],
+             "thread 1 1 100 MainThread", "thread 2 2 200 MainThread",
+             "checkpoint 1 2 %d 1000 1 1000 %d" % (3 * SECOND, SECOND), "site 1 0 0 1 1000 0 0 0 0 1 1000",
+             "checkpoint 2 2 %d 64 1 64 %d" % (3 * SECOND + is_seen, SECOND), "site 2 0 0 1 64 0 0 0 0 1 64"]
+    path = make(tmp_path / "x.pyro", "\n".join(lines) + "\n")
+    assert ask("report", path, "--at", "99")["total"] == (1000 if is_seen else 1064)
+    assert ask("report", path, "--at", "99", "--process", "200")["total"] == (0 if is_seen else 64)
+
+
 def test_ranges_are_cut_at_checkpoints(run):
     def allocated(a_to_b):
         return ask("report", run, "--metric", "allocated", "--range", a_to_b)["total"]

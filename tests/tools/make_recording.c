@@ -2,7 +2,7 @@
  * worked out on paper. One record a line, words separated by blanks, times in ns:
  *
  *     meta KEY VALUE
- *     process ID PID COMMAND
+ *     process ID PID COMMAND [END]
  *     thread ID PROCESS TID NAME
  *     code NAME FILE FIRST_LINE            numbered 1, 2, …
  *     stack PARENT CODE LINE               numbered 1, 2, …; 0 is the root
@@ -74,8 +74,10 @@ static void on_meta(struct making *m)
 
 static void on_process(struct making *m)
 {
-    format_writer_process(m->writer, &(struct record_process){
-                                         .id = id(m, 1), .pid = id(m, 2), .command = text(m, 3)});
+    format_writer_process(m->writer, &(struct record_process){.id = id(m, 1),
+                                                              .pid = id(m, 2),
+                                                              .command = text(m, 3),
+                                                              .end_ns = number(m, 4)});
 }
 
 static void on_thread(struct making *m)
