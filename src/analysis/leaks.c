@@ -1,10 +1,16 @@
 #include "analysis/leaks.h"
 
+#include "analysis/forest.h"
 #include "analysis/match.h"
 #include "base/attr.h"
 #include "base/err.h"
 
 #include <math.h>
+#include <string.h>
+
+/* What CPython's allocator maps at a time: up to 3.9, and since. */
+#define ARENA_SMALL (256u << 10)
+#define ARENA_LARGE (1u << 20)
 
 struct order {
     const struct analysis_rows *rows;
@@ -58,4 +64,40 @@ int analysis_leaks_select(const struct analysis_rows *rows, const struct analysi
     s.count = select->limit ? min_u64(s.count, select->limit) : s.count;
     *ret = s;
     return 0;
+}
+
+static bool is_of_arenas(const struct analysis_site *s)
+{
+    return s->allocator == RECORD_ALLOCATOR_MMAP && s->live_count &&
+           s->live_bytes % s->live_count == 0 &&
+           (s->live_bytes / s->live_count == ARENA_SMALL ||
+            s->live_bytes / s->live_count == ARENA_LARGE);
+}
+
+int analysis_arenas_init(const struct analysis_rows *rows, struct analysis_arenas *ret)
+{
+    const struct analysis_memory *memory = rows->weights->memory;
+    const char *mode = profile_meta_value(rows->weights->profile, "memory.mode");
+    struct analysis_arenas a = {.row = calloc(rows->count + 1, sizeof *a.row)};
+    if (!a.row)
+        return E_NOMEM;
+    bool is_heap = mode && strcmp(mode, "heap") == 0;
+    for (size_t i = 0; is_heap && i < memory->count; i++) {
+        const struct analysis_site *s = &memory->site[i];
+        if (!is_of_arenas(s))
+            continue;
+        uint32_t row = rows->node_row[s->stack];
+        row = row == ANALYSIS_ROW_NONE ? analysis_forest_rootless(rows) : row;
+        if (row != ANALYSIS_ROW_NONE)
+            a.row[row] += s->live_count;
+        a.all += s->live_count;
+    }
+    *ret = a;
+    return 0;
+}
+
+void analysis_arenas_release(struct analysis_arenas *a)
+{
+    free(a->row);
+    *a = (struct analysis_arenas){0};
 }

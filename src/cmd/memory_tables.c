@@ -112,6 +112,7 @@ int cmd_memory_leaks(struct cmd_memory *m)
     struct table t;
     struct analysis_growth growth = {0};
     struct view_memory_runtime runtime;
+    struct analysis_arenas arenas = {0};
     struct analysis_select select = {.match = m->match, .limit = limit_of(m)};
     struct analysis_selection selection = {0};
     m->query.skips_runtime = !m->o->all;
@@ -122,8 +123,13 @@ int cmd_memory_leaks(struct cmd_memory *m)
         r = analysis_leaks_select(&t.rows, &growth, &select, &selection);
     if (r == 0)
         r = find_runtime(m, &runtime);
-    struct view_memory view = {
-        .rows = &t.rows, .selection = &selection, .growth = &growth, .runtime = &runtime};
+    if (r == 0)
+        r = analysis_arenas_init(&t.rows, &arenas);
+    struct view_memory view = {.rows = &t.rows,
+                               .selection = &selection,
+                               .growth = &growth,
+                               .runtime = &runtime,
+                               .arenas = &arenas};
     int status = r < 0 ? failed(r) : 0;
     if (!status && m->o->mark && !growth.row)
         status = cmd_fail(CMD_FAILED, "--mark '%s': there are not %d marks of that name",
@@ -131,6 +137,7 @@ int cmd_memory_leaks(struct cmd_memory *m)
     if (!status)
         status = print(m, &view, "the table");
     analysis_selection_release(&selection);
+    analysis_arenas_release(&arenas);
     analysis_growth_release(&growth);
     table_release(&t);
     return status;

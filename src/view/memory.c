@@ -27,6 +27,7 @@ enum column {
     GROWTH_LOW,
     GROWTH_HIGH,
     GROWTH_ERROR,
+    ARENAS,
     ALLOCATIONS,
     ALLOCATIONS_PERCENT,
     SPECIAL,
@@ -84,6 +85,8 @@ static void choose_columns(struct printer *p)
         add_column(p, GROWTH_HIGH, "growth_high", NULL, VIEW_BYTES_CHANGE);
         add_column(p, GROWTH_ERROR, NULL, "± ", VIEW_BYTES);
     }
+    if (p->view->arenas && p->view->arenas->all)
+        add_column(p, ARENAS, "arenas", "arenas", VIEW_COUNT);
     if (p->view->allocations) {
         add_column(p, ALLOCATIONS, "allocations", "of all", VIEW_COUNT);
         add_column(p, ALLOCATIONS_PERCENT, "temporary_percent", "share", VIEW_PERCENT);
@@ -175,6 +178,8 @@ static struct view_cell cell_of(struct printer *p, enum column which, uint32_t a
         return percent_cell((double)row->total.weight, whole);
     case TOTAL_COUNT:
         return (struct view_cell){.count = row->total.samples};
+    case ARENAS:
+        return (struct view_cell){.count = p->view->arenas->row[at]};
     case ALLOCATIONS:
     case ALLOCATIONS_PERCENT:
         return allocations_cell(p, which, at);
@@ -277,14 +282,18 @@ static void say_growth(struct view_emit *e, const struct analysis_growth *g)
         view_emit_line(e, "No growth can be told: of %s marks '%s' too few have a checkpoint.",
                        view_units_count(g->iterations).text, buf_cstr(&name));
     } else {
-        const char *verdict = g->total.low > 0    ? "it grows"
-                              : g->total.high < 0 ? "it shrinks"
-                                                  : "which may be nothing";
-        view_emit_line(e, "growth: %s%s an iteration ('%s', %s of them), 95 %%: %s to %s; %s",
+        bool is_flat = g->total.low >= 0 && g->total.high <= 0;
+        bool is_sure = g->total.low > 0 || g->total.high < 0;
+        view_emit_line(e, "%s: %s%s an iteration ('%s', %s of them), 95 %%: %s to %s%s",
+                       is_sure   ? "growth"
+                       : is_flat ? "does not grow"
+                                 : "does not surely grow",
                        g->total.slope > 0 ? "+" : "", view_units_bytes(g->total.slope).text,
                        buf_cstr(&name), view_units_count(g->iterations).text,
                        view_units_bytes(g->total.low).text, view_units_bytes(g->total.high).text,
-                       verdict);
+                       !is_sure             ? ""
+                       : g->total.slope > 0 ? "; it grows"
+                                            : "; it shrinks");
     }
     if (g->other_names)
         view_emit_line(e, "%u other mark%s could be iterations, too: --mark chooses.",
@@ -305,25 +314,50 @@ static void say_runtime(struct view_emit *e, const struct view_memory_runtime *r
         r->is_shown ? "" : " (--all shows it)");
 }
 
+/* Where only the heap was watched, a leak of small objects is whole arenas on whichever line asked for one. */
+static void say_arenas(struct view_emit *e, const struct view_memory *view)
+{
+    const char *mode = profile_meta_value(view->rows->weights->profile, "memory.mode");
+    uint64_t n = view->arenas->all;
+    if (n)
+        view_emit_line(e,
+                       "%s block%s the size of the arenas in which Python keeps small objects, and "
+                       "which are seen as a whole only: --memory=objects tells of each object.",
+                       view_units_count(n).text, n == 1 ? " has" : "s have");
+    else if (view->growth->total.low > 0 && mode && strcmp(mode, "heap") == 0)
+        view_emit_line(e, "Small objects live in Python's arenas, which are seen as whole blocks "
+                          "only: --memory=objects tells of each object.");
+}
+
+static void say_leaks(struct view_emit *e, const struct view_memory *view)
+{
+    if (view->runtime)
+        say_runtime(e, view->runtime);
+    if (view->growth)
+        say_growth(e, view->growth);
+    if (view->arenas)
+        say_arenas(e, view);
+}
+
 static void print_text(struct view_emit *e, const struct view_memory *view)
 {
     const struct analysis_weights *w = view->rows->weights;
     if (!w->total.samples && !view->selection->count) {
-        if (!view->runtime || !view->runtime->all.samples) {
+        bool has_other =
+            (view->runtime && view->runtime->all.samples) || (view->growth && view->growth->row);
+        if (!has_other) {
             view_heading_nothing_left(e, w);
             return;
         }
         view_heading_run(e, w->profile);
         view_emit_line(e, "The program has given back all that it allocated.");
-        say_runtime(e, view->runtime);
+        say_leaks(e, view);
+        view_heading_losses(e, w);
         return;
     }
     view_heading_run(e, w->profile);
     view_heading_memory(e, w);
-    if (view->runtime)
-        say_runtime(e, view->runtime);
-    if (view->growth)
-        say_growth(e, view->growth);
+    say_leaks(e, view);
     view_emit_line(e, "%s", "");
     if (!view->selection->count)
         view_emit_line(e, "No row matches; without --match there are more.");

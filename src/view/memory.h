@@ -3,7 +3,7 @@
 #ifndef PYROMETER_VIEW_MEMORY_H
 #define PYROMETER_VIEW_MEMORY_H
 
-#include "analysis/growth.h"
+#include "analysis/leaks.h"
 #include "analysis/select.h"
 #include "view/emit.h"
 
@@ -19,6 +19,7 @@ struct view_memory {
     /* Of leaks; NULL else. */
     const struct analysis_growth *growth;
     const struct view_memory_runtime *runtime;
+    const struct analysis_arenas *arenas;
     /* Of what was given back at once: the same rows of the metric `count`; NULL else. */
     const struct analysis_rows *allocations;
 };

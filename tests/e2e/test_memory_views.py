@@ -226,6 +226,57 @@ def test_growth(run):
     assert "an iteration ('step', 8 of them)" in pyrometer("memory", "leaks", run, check=0).stdout
 
 
+@pytest.mark.parametrize("wobble", [0, 500])
+def test_no_growth_is_told(wobble, tmp_path):
+    """What is given back by the end, and does not grow from mark to mark: that is said, with the slope and its interval."""
+    lines = ["meta command app.py", "meta instruments memory", "meta memory.mode heap", "process 1 100 python", "thread 1 1 100 MainThread",
+             "code <module> app.py 1", "stack 0 1 14"]
+    alive = 0
+    for i in range(1, 9):
+        now = 1000 + wobble * (i % 2)
+        lines += ["mark 1 step %d 0" % (i * SECOND), "checkpoint 1 1 %d %d 1 2000 %d" % (i * SECOND, now, SECOND),
+                  "site 1 1 0 1 %d 1 %d 0 0 1 2000" % (now, alive)]
+        alive = now
+    lines += ["checkpoint 1 2 %d 0 0 2000 %d" % (9 * SECOND, SECOND), "site 1 1 0 0 0 1 %d 0 0 1 2000" % alive]
+    path = make(tmp_path / "x.pyro", "\n".join(lines) + "\n")
+    text = pyrometer("memory", "leaks", path, check=0).stdout
+    assert "has given back all" in text and "it grows" not in text and "Small objects" not in text
+    if wobble:
+        assert re.search(r"^does not surely grow: -?[\d.]+ B an iteration \('step', 8 of them\), 95 %: -\d.* B to \d.* B$", text, re.M)
+    else:
+        assert "\ndoes not grow: 0 B an iteration ('step', 8 of them), 95 %: 0 B to 0 B\n" in text
+
+
+@pytest.mark.parametrize("mode", ["heap", "objects"])
+def test_arenas_are_told_apart(mode, tmp_path):
+    """Of the heap alone a leak of small objects is whole arenas, on whichever line needed one."""
+    lines = ["meta command app.py", "meta instruments memory", "meta memory.mode " + mode, "process 1 100 python",
+             "thread 1 1 100 MainThread", "code <module> app.py 1", "code grow app.py 3", "stack 0 1 14", "stack 1 2 4", "stack 1 2 5",
+             "checkpoint 1 2 %d 9000000 9 9000000 %d" % (2 * SECOND, SECOND),
+             "site 1 2 8 3 %d 0 0 0 0 3 %d" % (3 << 20, 3 << 20), "site 1 2 0 1 5000 0 0 0 0 1 5000",
+             "site 1 3 8 1 2000000 0 0 0 0 1 2000000", "site 1 1 8 2 %d 0 0 0 0 2 %d" % (512 << 10, 512 << 10)]
+    path = make(tmp_path / "x.pyro", "\n".join(lines) + "\n")
+    rows = {(r["name"], r["line"]): r for r in ask("memory", "leaks", path, "--by", "line")["rows"]}
+    text = pyrometer("memory", "leaks", path, check=0).stdout
+    if mode == "heap":
+        assert {key: r["arenas"] for key, r in rows.items()} == {("grow", 4): 3, ("grow", 5): 0, ("<module>", 14): 2}
+        assert "5 blocks have the size of the arenas" in text and "--memory=objects" in text
+    else:
+        assert "arenas" not in rows["grow", 4] and "arenas" not in text
+
+
+def test_growth_of_the_heap_points_to_objects(tmp_path):
+    text = pyrometer("memory", "leaks", iterating(tmp_path), check=0).stdout
+    assert "it grows" in text and "arenas" not in text, "the mode is not known"
+    app = tmp_path / "app.py"
+    app.write_text("import sys\nsys.path.insert(0, %r)\nimport pyrometer\nkept = []\nfor i in range(8):\n    kept.append(bytearray(100000))\n"
+                   "    pyrometer.mark('step')\n" % os.path.join(harness.ROOT, "python"), encoding="utf-8")
+    for mode, is_told in (("heap", True), ("objects", False)):
+        recording = record([harness.default_python().path, str(app)], tmp_path / (mode + ".pyro"), "--memory=" + mode)
+        text = pyrometer("memory", "leaks", recording.path, check=0).stdout
+        assert "it grows" in text and ("arenas" in text and "--memory=objects" in text) == is_told, text
+
+
 def test_temporary(run):
     rows = ask("memory", "temporary", run, "--by", "line")["rows"]
     first = rows[0]
