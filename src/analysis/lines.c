@@ -101,8 +101,11 @@ static void take_lines(const struct analysis_rows *places, const uint32_t *order
         if (!file->count) {
             file->first = l->line_count;
         } else if (l->line[l->line_count - 1].line == row->line) {
-            analysis_weight_add(&l->line[l->line_count - 1].self, row->self);
-            analysis_weight_add(&l->line[l->line_count - 1].total, row->total);
+            struct analysis_line *same = &l->line[l->line_count - 1];
+            analysis_weight_add(&same->self, row->self);
+            analysis_weight_add(&same->total, row->total);
+            same->self_variance += row->self_variance;
+            same->total_variance += row->total_variance;
             continue;
         }
         file->count++;
@@ -114,6 +117,8 @@ static void take_lines(const struct analysis_rows *places, const uint32_t *order
             .function = name,
             .self = row->self,
             .total = row->total,
+            .self_variance = row->self_variance,
+            .total_variance = row->total_variance,
         };
     }
 }

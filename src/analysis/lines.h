@@ -15,6 +15,7 @@ struct analysis_line {
     uint32_t function_line;         /* where the innermost function seen here begins; 0: module */
     struct profile_string function; /* its name */
     struct analysis_weight self, total;
+    double self_variance, total_variance; /* of sampled memory, as those of a row; 0 else */
 };
 
 struct analysis_file {

@@ -101,16 +101,22 @@ static int print_memory(const struct lines_request *q, const struct view_lines *
 {
     struct beside b = {0};
     int r = beside_init(q, plain->lines->weights->profile, &b);
-    const struct view_lines_column columns[] = {
-        {NULL, "self", plain->lines, true, false},
-        {NULL, "self %", plain->lines, true, true},
-        {NULL, "total", plain->lines, false, false},
-        {"time_self", "time %", b.lines, true, true},
-        {"time_total", "with calls", b.lines, false, true},
+    const struct view_lines_column all[] = {
+        {.title = "self", .lines = plain->lines, .is_self = true},
+        {.key = "error", .title = "±", .lines = plain->lines, .is_self = true, .is_error = true},
+        {.title = "self %", .lines = plain->lines, .is_self = true, .is_percent = true},
+        {.title = "total", .lines = plain->lines},
+        {.key = "total_error", .title = "±", .lines = plain->lines, .is_error = true},
+        {"time_self", "time %", b.lines, true, true, false},
+        {"time_total", "with calls", b.lines, false, true, false},
     };
+    struct view_lines_column columns[ARRAY_LEN(all)];
     struct view_lines view = *plain;
     view.column = columns;
-    view.columns = b.lines ? ARRAY_LEN(columns) : 3;
+    view.columns = 0;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (all[i].lines && (!all[i].is_error || plain->lines->weights->variance))
+            columns[view.columns++] = all[i];
     view.beside = b.lines;
     if (r == 0) {
         *ret_output = true;

@@ -34,22 +34,38 @@ static int numbers_init(const struct cmd_memory *m, struct numbers *numbers)
 static int print(const struct cmd_memory *m, const struct numbers *numbers,
                  const struct profile_sources *sources)
 {
-    const struct view_lines_column columns[] = {
-        {"increment", "increment", &numbers[LEAKED].lines, false, false},
-        {"occurrences", "count", &numbers[COUNT].lines, false, false},
-        {"allocated", "allocated", &numbers[ALLOCATED].lines, false, false},
-        {"peak", "peak", &numbers[PEAK].lines, false, false},
-        {"held", "held", &numbers[LEAKED].lines, true, false},
-        {"own_peak", NULL, &numbers[PEAK].lines, true, false},
+    static const struct {
+        struct view_lines_column column;
+        int metric;
+    } all[] = {
+        {{.key = "increment", .title = "increment"}, LEAKED},
+        {{.key = "increment_error", .title = "±", .is_error = true}, LEAKED},
+        {{.key = "occurrences", .title = "count"}, COUNT},
+        {{.key = "allocated", .title = "allocated"}, ALLOCATED},
+        {{.key = "total_error", .title = "±", .is_error = true}, ALLOCATED},
+        {{.key = "error", .is_self = true, .is_error = true}, ALLOCATED},
+        {{.key = "peak", .title = "peak"}, PEAK},
+        {{.key = "peak_error", .title = "±", .is_error = true}, PEAK},
+        {{.key = "held", .title = "held", .is_self = true}, LEAKED},
+        {{.key = "own_peak", .is_self = true}, PEAK},
     };
-    bool is_text = m->format == VIEW_TEXT; /* which has no room for the last */
+    bool is_text = m->format == VIEW_TEXT; /* which has no room for what has no title */
+    bool is_sampled = numbers[ALLOCATED].weights.variance != NULL;
+    struct view_lines_column columns[ARRAY_LEN(all)];
+    size_t count = 0;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        if ((all[i].column.is_error && !is_sampled) || (is_text && !all[i].column.title))
+            continue;
+        columns[count] = all[i].column;
+        columns[count++].lines = &numbers[all[i].metric].lines;
+    }
     struct analysis_lines_select select = {
         .match = m->match, .min_percent = !m->match && is_text ? TEXT_MIN_PERCENT : 0};
     struct view_lines view = {.lines = &numbers[ALLOCATED].lines,
                               .select = &select,
                               .sources = sources,
                               .column = columns,
-                              .columns = ARRAY_LEN(columns) - is_text,
+                              .columns = count,
                               .limit = m->o->list.limit};
     errno = 0;
     return view_lines_print(&view, cmd_stdout(), m->format, view_style_of(stdout));

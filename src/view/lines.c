@@ -45,7 +45,7 @@ static double percent_of(const struct printer *p, struct analysis_weight w)
 static double error_of(const struct printer *p, struct analysis_weight w)
 {
     if (p->weights->memory)
-        return 0; /* what was sampled has errors of its own, and report tells them */
+        return 0; /* what was sampled has errors of its own, in columns beside */
     return analysis_share_error(percent_of(p, w) / 100, p->weights->total.samples);
 }
 

@@ -14,13 +14,14 @@ struct view_lines_column {
     const struct analysis_lines *lines; /* of the same profile */
     bool is_self;
     bool is_percent; /* in text: of all */
+    bool is_error;   /* half of the 95 % interval of that number, of sampled memory */
 };
 
 struct view_lines {
     const struct analysis_lines *lines;
     const struct analysis_lines_select *select;
     const struct profile_sources *sources;
-    /* Instead of samples and shares in text, and after them in JSON and CSV; at most eight. */
+    /* Instead of samples and shares in text, and after them in JSON and CSV; at most twelve. */
     const struct view_lines_column *column;
     size_t columns;
     const struct analysis_lines

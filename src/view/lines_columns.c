@@ -1,7 +1,11 @@
 #include "view/lines_columns.h"
 
 #include "view/heading.h"
+#include "view/text.h"
 #include "view/units.h"
+
+#include <math.h>
+#include <string.h>
 
 enum { WIDTH = 10 };
 
@@ -17,12 +21,23 @@ void lines_columns_init(struct lines_columns *c, const struct view_lines *view,
     }
 }
 
-static struct analysis_weight weight_of(const struct lines_columns *c, size_t column, uint32_t line)
+/* What the column says of a line; `value` in the metric's unit, NaN where it is not known. */
+struct number {
+    struct analysis_weight weight;
+    double value;
+};
+
+static struct number number_of(const struct lines_columns *c, size_t column, uint32_t line)
 {
     const struct view_lines_column *v = &c->view->column[column];
     const struct analysis_line *found =
         c->file[column] ? analysis_lines_find(v->lines, c->file[column], line) : NULL;
-    return !found ? (struct analysis_weight){0} : v->is_self ? found->self : found->total;
+    if (!found)
+        return (struct number){0};
+    struct analysis_weight w = v->is_self ? found->self : found->total;
+    double variance = v->is_self ? found->self_variance : found->total_variance;
+    return (struct number){w, v->is_error ? analysis_memory_error(variance)
+                                          : (double)w.weight * v->lines->weights->metric->scale};
 }
 
 unsigned lines_columns_width(const struct view_lines *view)
@@ -30,36 +45,49 @@ unsigned lines_columns_width(const struct view_lines *view)
     return (unsigned)view->columns * (WIDTH + 1);
 }
 
+/* As wide as a column, whatever the number of its bytes. */
+static void put_padded(FILE *out, const char *text)
+{
+    size_t len = strlen(text);
+    fprintf(out, " %*s", WIDTH + (int)(len - view_text_width(text, len)), text);
+}
+
 void lines_columns_heading(const struct view_lines *view, FILE *out)
 {
     for (size_t i = 0; i < view->columns; i++)
-        fprintf(out, " %*s", WIDTH, view->column[i].title);
+        put_padded(out, view->column[i].title);
 }
 
-static struct view_units_text text_of(const struct view_lines_column *column,
-                                      struct analysis_weight w)
+static struct view_units_text text_of(const struct view_lines_column *column, struct number n)
 {
     const struct analysis_weights *weights = column->lines->weights;
+    if (column->is_error)
+        return view_units_bytes(n.value);
     if (!column->is_percent)
-        return view_weight_text(weights->metric, w.weight);
-    return view_units_percent(100 * (double)w.weight / (double)weights->total.weight);
+        return view_weight_text(weights->metric, n.weight.weight);
+    return view_units_percent(100 * (double)n.weight.weight / (double)weights->total.weight);
 }
 
 void lines_columns_text(const struct lines_columns *c, uint32_t line, FILE *out)
 {
     for (size_t i = 0; i < c->view->columns; i++) {
-        struct analysis_weight w = weight_of(c, i, line);
-        fprintf(out, " %*s", WIDTH, w.weight ? text_of(&c->view->column[i], w).text : "");
+        struct number n = number_of(c, i, line);
+        bool is_shown = n.weight.weight && isfinite(n.value);
+        put_padded(out, is_shown ? text_of(&c->view->column[i], n).text : "");
     }
 }
 
 void lines_columns_json(const struct lines_columns *c, uint32_t line, struct json *j)
 {
     for (size_t i = 0; i < c->view->columns; i++) {
-        const struct view_lines_column *v = &c->view->column[i];
-        if (v->key)
-            json_kv_real(j, v->key,
-                         (double)weight_of(c, i, line).weight * v->lines->weights->metric->scale);
+        if (!c->view->column[i].key)
+            continue;
+        double value = number_of(c, i, line).value;
+        json_key(j, c->view->column[i].key);
+        if (isfinite(value))
+            json_real(j, value);
+        else
+            json_null(j);
     }
 }
 
@@ -80,9 +108,10 @@ void lines_columns_cells(const struct lines_columns *c, uint32_t line, struct vi
     size_t n = 0;
     for (size_t i = 0; i < c->view->columns; i++) {
         const struct view_lines_column *v = &c->view->column[i];
-        uint64_t weight = weight_of(c, i, line).weight;
+        struct number number = number_of(c, i, line);
         if (v->key)
-            cells[n++] = (struct view_cell){
-                .real = (double)weight * v->lines->weights->metric->scale, .count = weight};
+            cells[n++] = (struct view_cell){.real = number.value,
+                                            .count = number.weight.weight,
+                                            .absent = !isfinite(number.value)};
     }
 }

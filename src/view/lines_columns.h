@@ -5,7 +5,7 @@
 
 #include "view/lines.h"
 
-enum { VIEW_LINES_COLUMNS_MAX = 8 };
+enum { VIEW_LINES_COLUMNS_MAX = 12 };
 
 /* The file that a page shows, in the lines of each column; NULL where they have none. */
 struct lines_columns {

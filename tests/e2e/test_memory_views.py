@@ -277,6 +277,11 @@ def test_growth_of_the_heap_points_to_objects(tmp_path):
         assert "it grows" in text and ("arenas" in text and "--memory=objects" in text) == is_told, text
 
 
+def test_growth_of_estimates_is_approximate(run, sampled):
+    for path, word in ((run, ", 95 %"), (sampled, ", approximately 95 %")):
+        assert "8 of them)" + word in pyrometer("memory", "leaks", path, check=0).stdout
+
+
 def test_temporary(run):
     rows = ask("memory", "temporary", run, "--by", "line")["rows"]
     first = rows[0]
@@ -489,6 +494,25 @@ def test_lines_that_were_counted_beside_memory(tmp_path):
     assert "hits" in table("report", path, "--metric", "peak", "--by", "line")[0]
     nowhere = [r for r in ask("report", path, "--metric", "peak", "--by", "line")["rows"] if r["special"]]
     assert nowhere and all(r["hits"] is None for r in nowhere)
+
+
+def test_lines_of_estimates_have_errors(run, sampled):
+    """As in the report, where a row is a line: in JSON, CSV and text; and none of them where nothing is estimated."""
+    report = {r["line"]: r for r in ask("report", sampled, "--metric", "peak", "--by", "line", "--match", "grow")["rows"]}
+    data = ask("lines", sampled, "--metric", "peak", "--match", "grow")
+    lines = {line["line"]: line for file in data["files"] for line in file["lines"]}
+    assert lines[4]["error"] == pytest.approx(report[4]["error"]) == pytest.approx(1.96 * 100, rel=0.001)
+    assert lines[4]["total_error"] == pytest.approx(report[4]["total_error"])
+    rows = {int(r["line"]): r for r in table("lines", sampled, "--metric", "peak", "--match", "grow")}
+    assert float(rows[4]["error"]) == pytest.approx(report[4]["error"])
+    memory = {line["line"]: line for file in ask("memory", "lines", sampled)["files"] for line in file["lines"]}
+    assert memory[4]["peak_error"] == pytest.approx(report[4]["error"])
+    assert {"error", "total_error", "increment_error"} <= set(memory[4])
+    for command, count in ((["lines", "--metric", "peak"], 2), (["memory", "lines"], 3)):
+        heading = [line for line in pyrometer(*command, sampled, "--match", "grow", check=0).stdout.splitlines() if line.endswith("source")]
+        assert heading and heading[0].split().count("±") == count
+        assert "±" not in pyrometer(*command, run, "--match", "grow", check=0).stdout
+    assert "error" not in ask("memory", "lines", run)["files"][0]["lines"][0]
 
 
 def test_diff_of_estimates_knows_noise(run, sampled):
