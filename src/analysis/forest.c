@@ -20,6 +20,7 @@ void analysis_forest_init(const struct analysis_rows *rows, struct analysis_fore
                                     .parent = t->node_parent,
                                     .row = rows->node_row,
                                     .own = rows->weights->node,
+                                    .variance = rows->weights->variance,
                                     .row_count = rows->count,
                                     .rootless = analysis_forest_rootless(rows)};
 }

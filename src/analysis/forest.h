@@ -11,7 +11,9 @@ struct analysis_forest {
     const uint32_t *row; /* [0] means nothing */
     const struct analysis_weight *own;
     const struct analysis_weight *before; /* own weights in the run before; NULL: one run only */
-    size_t row_count;                     /* every row is below */
+    const double
+        *variance; /* of own weights that are estimates; NULL: they are none, or it is not known */
+    size_t row_count;  /* every row is below */
     uint32_t rootless; /* row for what the root itself carries; ANALYSIS_ROW_NONE: nothing does */
     void *owned[4];    /* columns that were made here */
     /* By thread, top down: nodes are made when somebody comes to them. Owned; NULL else. */

@@ -21,6 +21,7 @@ struct candidate {
     uint32_t row;
     uint32_t first, len; /* entries */
     struct analysis_weight total, before;
+    double variance; /* of the total */
 };
 
 struct growing {
@@ -30,7 +31,8 @@ struct growing {
     struct analysis_threads_columns at;
     uint32_t *first, *next; /* top down only; owned, as are the next two */
     struct analysis_weight *subtree, *before_subtree; /* top down only; the latter may be NULL */
-    double scale, before_scale;                       /* from weights to shares */
+    double *variance;           /* of subtrees, top down; may be NULL; owned */
+    double scale, before_scale; /* from weights to shares */
     VEC(struct entry) entries;
     VEC(struct candidate) candidates;
     struct heap heap;       /* of candidates */
@@ -61,6 +63,13 @@ static struct analysis_weight before_of(const struct growing *g, struct entry e)
     return g->bottom_up ? g->f->before[e.stack] : g->before_subtree[e.at];
 }
 
+static double variance_of(const struct growing *g, struct entry e)
+{
+    if (!g->f->variance)
+        return 0;
+    return g->bottom_up ? g->f->variance[e.stack] : g->variance[e.at];
+}
+
 static bool is_seen(const struct growing *g, struct entry e)
 {
     return total_of(g, e).samples || before_of(g, e).samples;
@@ -85,6 +94,7 @@ static int group_step(struct growing *g, uint32_t parent, size_t *ret_first)
         struct candidate *c = &g->candidates.data[g->slot[row]];
         analysis_weight_add(&c->total, total_of(g, e));
         analysis_weight_add(&c->before, before_of(g, e));
+        c->variance += variance_of(g, e);
         c->len++;
     }
     *ret_first = first;
@@ -212,8 +222,11 @@ static int add_node(struct growing *g, const struct candidate *c, uint32_t folde
     if (!depth || !vec_push(&g->last_child))
         return E_NOMEM;
     *depth = g->node.len > 1 ? g->depth.data[c->parent] + 1 : 0;
-    *n = (struct analysis_tree_node){
-        .parent = c->parent, .row = c->row, .folded = folded, .total = c->total};
+    *n = (struct analysis_tree_node){.parent = c->parent,
+                                     .row = c->row,
+                                     .folded = folded,
+                                     .total = c->total,
+                                     .variance = c->variance};
     *ret = (uint32_t)g->node.len - 1;
     return 0;
 }
@@ -259,6 +272,7 @@ static int fold_one(struct growing *g, uint32_t candidate, uint32_t *fold)
     struct analysis_tree_node *n = &g->node.data[*at];
     n->folded++;
     analysis_weight_add(&n->total, c.total);
+    n->variance += c.variance;
     if (g->f->before)
         analysis_weight_add(&g->before_total.data[*at], c.before);
     return 0;
@@ -297,6 +311,18 @@ static int accumulate(const struct analysis_forest *f, const struct analysis_wei
     return 0;
 }
 
+static int accumulate_variance(const struct analysis_forest *f, double **ret)
+{
+    double *sum = large_calloc(f->count + 1, sizeof *sum);
+    if (!sum)
+        return E_NOMEM;
+    memcpy(sum, f->variance, f->count * sizeof *sum);
+    for (size_t i = f->count; i-- > 1;)
+        sum[f->parent[i]] += sum[i];
+    *ret = sum;
+    return 0;
+}
+
 static int link_children(struct growing *g)
 {
     const struct analysis_forest *f = g->f;
@@ -311,6 +337,8 @@ static int link_children(struct growing *g)
     int r = accumulate(f, f->own, &g->subtree);
     if (r == 0 && f->before)
         r = accumulate(f, f->before, &g->before_subtree);
+    if (r == 0 && f->variance)
+        r = accumulate_variance(f, &g->variance);
     g->at.first = g->first;
     g->at.next = g->next;
     g->at.subtree = g->subtree;
@@ -382,7 +410,8 @@ static int take_rootless(struct growing *g)
                             .first = (uint32_t)g->entries.len - 1,
                             .len = 1,
                             .total = own,
-                            .before = before};
+                            .before = before,
+                            .variance = f->variance ? f->variance[0] : 0};
     double key = (double)own.weight * g->scale + (double)before.weight * g->before_scale;
     return heap_push(&g->heap, (struct heap_item){key, (uint32_t)g->candidates.len - 1});
 }
@@ -432,6 +461,7 @@ int analysis_tree_init(const struct analysis_forest *forest,
     free(g.next);
     free(g.subtree);
     free(g.before_subtree);
+    free(g.variance);
     free(g.slot);
     vec_release(&g.last_child);
     vec_release(&g.entries);

@@ -21,6 +21,7 @@ struct analysis_tree_node {
     /* top down: self is what stacks carry that end here. Bottom up: what stacks carry that begin
      * here, with nobody calling. */
     struct analysis_weight self, total;
+    double variance; /* of the total, where the forest has some; 0 else */
 };
 
 struct analysis_tree {

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/progress.h"
 #include "view/heading.h"
+#include "view/heading_memory.h"
 #include "view/run.h"
 
 enum {
@@ -21,6 +22,7 @@ enum column {
     TOTAL_PERCENT,
     TOTAL,
     TOTAL_ERROR,
+    TOTAL_BYTES_ERROR,
     SELF_PERCENT,
     SELF,
     SAMPLES,
@@ -69,6 +71,8 @@ static void choose_columns(struct printer *p)
     add_column(p, TOTAL_ERROR,
                (struct view_column){"total_error_percent", NULL, VIEW_PERCENT, VIEW_ONLY_DATA});
     add_column(p, TOTAL, (struct view_column){"total", "total", kind, VIEW_BOTH});
+    if (p->t->weights.variance)
+        add_column(p, TOTAL_BYTES_ERROR, (struct view_column){"total_error", "±", kind, VIEW_BOTH});
     add_column(p, SELF_PERCENT, (struct view_column){"self_percent", "self %", VIEW_PERCENT, self});
     add_column(p, SELF, (struct view_column){"self", "self", kind, self});
     add_column(p, SAMPLES, (struct view_column){"samples", NULL, VIEW_COUNT, VIEW_ONLY_DATA});
@@ -158,8 +162,8 @@ static double share_of(const struct printer *p, struct analysis_weight w)
     return total ? (double)w.weight / (double)total : 0;
 }
 
-/* A tree that was estimated from exact counts has errors that nobody knows; those of sampled memory are
- * known by row, and report tells them. */
+/* A tree that was estimated from exact counts has errors that nobody knows; those of sampled memory are in
+ * a column of their own. */
 static bool knows_error(const struct printer *p)
 {
     return !profile_tables(p->t->weights.profile)->counts && !p->t->weights.variance;
@@ -226,6 +230,9 @@ static struct view_cell cell_of(struct printer *p, enum column which, uint32_t n
         return weight_cell(p, n->total);
     case TOTAL_ERROR:
         return (struct view_cell){.real = error_of(p, n->total), .absent = !knows_error(p)};
+    case TOTAL_BYTES_ERROR: /* threads are told apart without it */
+        return p->t->options.by_thread ? (struct view_cell){.absent = true}
+                                       : view_memory_error_cell(n->variance);
     case SELF_PERCENT:
         return (struct view_cell){.real = share_of(p, n->self) * 100};
     case SELF:

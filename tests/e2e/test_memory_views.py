@@ -515,6 +515,24 @@ def test_lines_of_estimates_have_errors(run, sampled):
     assert "error" not in ask("memory", "lines", run)["files"][0]["lines"][0]
 
 
+def test_trees_of_estimates_have_errors(run, sampled):
+    """A node's is that of its row where the row has one node; a level of threads has none."""
+    report = {r["name"]: r["total_error"] for r in ask("report", sampled, "--metric", "peak", "--thread", "MainThread")["rows"]}
+
+    def nodes(*args):
+        rows = ask("memory", "tree", sampled, "--thread", "MainThread", "--limit", "0", *args)["rows"]
+        while rows:
+            row = rows.pop()
+            rows += row["children"]
+            yield row
+    errors = {r["name"]: r["total_error"] for r in nodes()}
+    assert errors == pytest.approx(report) and errors["grow"] == pytest.approx(196, rel=0.001)
+    assert {r["name"]: r["total_error"] for r in nodes("--bottom-up") if r["depth"] == 1}["grow"] == pytest.approx(196, rel=0.001)
+    assert all(r["total_error"] is None for r in nodes("--by-thread"))
+    assert re.search(r"total % +total +± ", pyrometer("memory", "tree", sampled, check=0).stdout)
+    assert "±" not in pyrometer("memory", "tree", run, check=0).stdout and "total_error" not in ask("memory", "tree", run)["rows"][0]
+
+
 def test_diff_of_estimates_knows_noise(run, sampled):
     """The same numbers, with variances and without: only the latter are sure."""
     exact, estimated = ([r["self_error_points"] for r in ask("diff", path, path)["rows"]] for path in (run, sampled))
