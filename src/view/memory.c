@@ -326,7 +326,7 @@ static void say_arenas(struct view_emit *e, const struct view_memory *view)
                        "%s block%s the size of the arenas in which Python keeps small objects, and "
                        "which are seen as a whole only: --memory=objects tells of each object.",
                        view_units_count(n).text, n == 1 ? " has" : "s have");
-    else if (view->growth->total.low > 0 && mode && strcmp(mode, "heap") == 0)
+    else if (view->growth && view->growth->total.low > 0 && mode && strcmp(mode, "heap") == 0)
         view_emit_line(e, "Small objects live in Python's arenas, which are seen as whole blocks "
                           "only: --memory=objects tells of each object.");
 }

@@ -160,7 +160,7 @@ static void test_small(void **state ATTR_UNUSED)
 /* What is equal to a tick stands in the tick's row, and each tick has a row of its own. */
 static void test_rows(void **state ATTR_UNUSED)
 {
-    static struct made m;
+    struct made m;
     make(&m);
     m.series.changes = 0;
     m.panel.metric = "score";
@@ -196,7 +196,7 @@ static void test_rows(void **state ATTR_UNUSED)
 /* A value holds until the next one: no line goes up or down but straight. And the first curve is drawn last. */
 static void test_steps(void **state ATTR_UNUSED)
 {
-    static struct made m;
+    struct made m;
     make(&m);
     m.series.changes = 0;
     m.plot.is_joined = m.plot.is_stepped = true;
