@@ -424,11 +424,14 @@ def test_another_kind_of_program(tmp_path):
 
 # Words of the interpreter's state that point into the data of ours: its list of audit hooks, if we are in it.
 LISTENS = r"""
-import ctypes, re
-maps = [re.match(r"(\w+)-(\w+) (\S+) \S+ \S+ (\d+)\s*(\S*)", line).groups() for line in open("/proc/self/maps")]
-maps = [(int(begin, 16), int(end, 16), rights, inode, name) for begin, end, rights, inode, name in maps]
-ours = [m for i, m in enumerate(maps) if m[2][:2] == "rw" and (
-    "libpyrometer-agent" in m[4] or m[3] == "0" and maps[i - 1][1] == m[0] and "libpyrometer-agent" in maps[i - 1][4])]
+import ctypes, re, struct
+maps = [re.match(r"(\w+)-(\w+) \S+ \S+ \S+ \d+\s*(\S*)", line).groups() for line in open("/proc/self/maps")]
+maps = [(int(begin, 16), int(end, 16), name) for begin, end, name in maps]
+agent = next(m for m in maps if "libpyrometer-agent" in m[2])
+head = open(agent[2], "rb").read(4096)  # by its program headers: what is mapped behind it may be anybody's
+first, count = struct.unpack_from("<Q", head, 32)[0], struct.unpack_from("<H", head, 56)[0]
+parts = [struct.unpack_from("<IIQQQQQQ", head, first + 56 * i) for i in range(count)]
+ours = [(agent[0] + address, agent[0] + address + size) for kind, flags, _, address, _, _, size, _ in parts if kind == 1 and flags & 2]
 runtime = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
 end = next(m[1] for m in maps if m[0] <= runtime < m[1])
 words = (ctypes.c_size_t * ((end - runtime) // 8)).from_address(runtime)
@@ -856,7 +859,7 @@ def test_setuid_program(tmp_path):
 def test_few_calls_are_enough(python):
     done = pyrometer("run", "--calls", "--include", "^only$", "--no-history", "-o", "x.pyro", "--", python.path, "-c",
                      "def only(): return sum(range(100000))\nonly()", check=0)
-    assert "too short" not in done.stderr and done.stderr.count(" only  <string>") == 2
+    assert "too short" not in done.stderr and done.stderr.count(" only  <string>") == 1
 
 
 INSTRUMENTS_IN_THE_DEPTH = [["--calls"], also("--calls", "--no-c-calls"), also("--lines"), also("--trace")]

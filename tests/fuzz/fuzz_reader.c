@@ -224,7 +224,8 @@ static void read_all(const uint8_t *data, size_t size)
     struct format_reader *r = NULL;
     int rc = format_reader_open_memory(data, size, &r);
     if (rc < 0) {
-        require(rc == E_EMPTY || rc == E_FORMAT || rc == E_NEWER || rc == E_CORRUPT);
+        require(rc == E_EMPTY || rc == E_SHORT || rc == E_FORMAT || rc == E_NEWER ||
+                rc == E_CORRUPT);
         return;
     }
     const struct format_summary *s = format_reader_summary(r);
