@@ -370,7 +370,7 @@ uint64_t record_source_hash(const void *text, size_t len);
     X(PROCESSES_OTHER, "processes_other", "of these, not Python")                                  \
     X(PROCESSES_SHORT, "processes_short", "of these, gone before they could be looked at")         \
     X(PROCESSES_REFUSED, "processes_refused", "of these, not readable for want of rights")         \
-    X(PROCESSES_LEFT, "processes_left", "of these, Python that went on after the command's end")    \
+    X(PROCESSES_LEFT, "processes_left", "of these, Python that went on after the command's end")   \
     X(NUMBERS_VANISHED, "numbers_vanished",                                                        \
       "processes or threads, not always the program's, that came and went between two looks")      \
     X(THREADS_SEEN, "threads_seen", "Python threads")                                              \
