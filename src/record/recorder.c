@@ -314,6 +314,8 @@ static void get_ready(struct recorder *r)
 static void finish(struct recorder *r)
 {
     uint64_t now = clock_mono_ns();
+    if (r->child && r->done) /* else all that was asked for is there */
+        r->stats.value[RECORD_STAT_PROCESSES_LEFT] = procs_running(r->procs);
     if (r->options->finishing)
         r->options->finishing();
     if (r->drain) {
@@ -321,8 +323,6 @@ static void finish(struct recorder *r)
         take_events(r);
     }
     procs_flush(r->procs);
-    if (r->child && r->done) /* else all that was asked for is there */
-        r->stats.value[RECORD_STAT_PROCESSES_LEFT] = procs_running(r->procs);
     procs_free(r->procs);
     r->procs = NULL;
     update_stats(r, now);

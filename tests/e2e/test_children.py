@@ -119,7 +119,7 @@ def test_who_outlives_the_command_is_told(default_python, tmp_path, instrument):
         "    os.close(w)\n"
         "    work()\n"
         "    os.read(r, 1)\n"  # until its parent has ended
-        "    work()\n"
+        "    time.sleep(1)\n"
         "    os._exit(0)\n"
         "work()\n"
     )
