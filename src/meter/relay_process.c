@@ -302,9 +302,8 @@ static void let_go(struct state *s)
         s->from[i] = move_fd(from[i], FROM_AT + i);
         if (s->from[i] < 0) {
             dup2(NOTHING_AT, out_of[i]);
-            close(
-                FROM_AT +
-                i); /* it may be the program's end of the other stream, and then that never ends */
+            /* what lies there may be the program's end of the other stream, and then that never ends */
+            close(FROM_AT + i);
         } else {
             fcntl(out_of[i], F_SETFD, FD_CLOEXEC);
         }
