@@ -450,6 +450,16 @@ def test_nobody_listens_to_audit_events(python):
 
 
 @pytest.mark.strict
+def test_tool_and_selection_have_names(python, tmp_path):
+    """Who looks for us in sys.monitoring finds us, and the recording says whose lines were asked for."""
+    text = "import sys\ndef f(): pass\nf()\nprint('pyrometer' in [sys.monitoring.get_tool(i) for i in range(6)] if sys.version_info >= (3, 12) else True)"
+    recording = record([python.path, "-c", text], tmp_path / "x.pyro", "--lines", "--function", "__main__:f", "--match", "string")
+    assert recording.stdout == "True\n"
+    meta = recording.info()["meta"]
+    assert (meta["lines_function"], meta["lines_match"]) == ("__main__:f", "string")
+
+
+@pytest.mark.strict
 def test_beside_another_tool(python, tmp_path):
     """cProfile in the program works as ever; above 3.11 we count on beside it."""
     text = (
