@@ -8,6 +8,8 @@ enum {
     LARGE = (1 << HEAP_SIZE_BITS) - 1, /* in a key: the size is in the table of large ones */
     FIRST_BLOCKS = 1 << 12,
     FIRST_LARGE = 1 << 6,
+    SITE_BITS = 30, /* of a block's site; above them, in which halves of the sample it is */
+    MAX_SITES = 1 << SITE_BITS,
 };
 
 int heap_init(struct heap *h, uint32_t interval, bool log)
@@ -93,7 +95,7 @@ uint32_t heap_site(struct heap *h, uint32_t node, uint32_t thread, uint32_t allo
                 at);
     if (at == IDXMAP_NONE) {
         at = (uint32_t)h->sites.len;
-        struct heap_site *s = vec_push(&h->sites);
+        struct heap_site *s = at < MAX_SITES ? vec_push(&h->sites) : NULL;
         if (!s || idxmap_insert(&h->site_map, hash, at) < 0) {
             h->failed = true;
             return UINT32_MAX;
@@ -175,17 +177,26 @@ void heap_settle(const struct heap *h, struct heap_site *s)
 struct weight {
     uint64_t count, bytes;
     double variance;
+    struct heap_half_weight half;
 };
 
-static struct weight weigh(const struct heap *h, uint64_t size, bool pages)
+/* `halves`: those of a sample that the block is in. */
+static struct weight weigh(const struct heap *h, uint64_t size, unsigned halves)
 {
     if (!h->interval)
-        return (struct weight){1, size, 0};
+        return (struct weight){1, size, 0, {0}};
     const double scale = HEAP_SAMPLE_SCALE;
-    double n = (double)size;
-    double p = pages ? 1 : -expm1(-(n > 1 ? n : 1) / h->interval);
+    double n = (double)size, p = -expm1(-(n > 1 ? n : 1) / h->interval);
     return (struct weight){(uint64_t)(scale / p + 0.5), (uint64_t)(scale * n / p + 0.5),
-                           n * n * (1 - p) / (p * p)};
+                           n * n * (1 - p) / (p * p),
+                           heap_halves_weigh(halves, size, h->interval, scale)};
+}
+
+/* Pages are always told. */
+static struct weight weigh_pages(const struct heap *h, uint64_t size)
+{
+    uint64_t scale = h->interval ? HEAP_SAMPLE_SCALE : 1, bytes = size * scale;
+    return (struct weight){scale, bytes, 0, {HEAP_HALVES_BOTH, bytes, 0}};
 }
 
 static bool is_python(uint32_t allocator)
@@ -211,8 +222,14 @@ static void add_live(struct heap *h, struct heap_site *s, const struct weight *w
     h->live_bytes += w->bytes;
     if (is_python(s->allocator))
         h->object_bytes += w->bytes;
+    if (h->interval) {
+        h->live_variance += w->variance;
+        heap_halves_add(&h->halves, &w->half);
+    }
     if (h->live_bytes > h->peak_bytes) {
         h->peak_bytes = h->live_bytes;
+        h->peak_variance = h->live_variance;
+        h->peak_half_variance = h->halves.variance;
         h->peak_tick = tick;
         h->peak_number++;
     }
@@ -225,41 +242,62 @@ static void count_allocation(struct heap_site *s, const struct weight *w)
     s->sums.variance += w->variance;
 }
 
-static void add(struct heap *h, uint32_t site, uint64_t size, uint64_t tick, bool pages)
+static void add(struct heap *h, uint32_t site, uint64_t size, const struct weight *w, uint64_t tick)
 {
     struct heap_site *s = &h->sites.data[site];
-    struct weight w = weigh(h, size, pages);
     heap_settle(h, s);
-    count_allocation(s, &w);
-    count_size(h, s->allocator, size, &w);
-    add_live(h, s, &w, tick);
+    count_allocation(s, w);
+    count_size(h, s->allocator, size, w);
+    add_live(h, s, w, tick);
 }
 
 /* `whole`: of a block; else of a part of pages, whose rest lives on. */
-static void subtract(struct heap *h, uint32_t site, uint64_t size, bool whole, bool brief,
-                     bool pages)
+static void subtract(struct heap *h, uint32_t site, const struct weight *w, bool whole, bool brief)
 {
     struct heap_site *s = &h->sites.data[site];
-    struct weight w = weigh(h, size, pages);
-    uint64_t count = whole ? w.count : 0;
+    uint64_t count = whole ? w->count : 0;
     heap_settle(h, s);
     s->changed = true;
     s->sums.freed += count;
-    s->sums.freed_bytes += w.bytes;
-    s->live_variance = s->live_variance > w.variance ? s->live_variance - w.variance : 0;
+    s->sums.freed_bytes += w->bytes;
+    s->live_variance = s->live_variance > w->variance ? s->live_variance - w->variance : 0;
     if (brief) {
         s->sums.brief += count;
-        s->sums.brief_bytes += w.bytes;
+        s->sums.brief_bytes += w->bytes;
     }
     h->live_count -= count;
-    h->live_bytes -= w.bytes;
+    h->live_bytes -= w->bytes;
     if (is_python(s->allocator))
-        h->object_bytes -= w.bytes;
+        h->object_bytes -= w->bytes;
+    if (h->interval) {
+        h->live_variance = fmax(h->live_variance - w->variance, 0);
+        heap_halves_subtract(&h->halves, &w->half);
+    }
+}
+
+double heap_peak_excess(const struct heap *h)
+{
+    if (h->peak_half_variance <= 0)
+        return 0;
+    return heap_halves_gain(&h->halves) * h->peak_variance / h->peak_half_variance;
+}
+
+struct heap_peak heap_peak_of(const struct heap *h, const struct heap_site *s, double excess)
+{
+    struct heap_peak peak = {s->peak_count, s->peak_bytes};
+    double bytes = (double)s->peak_bytes;
+    if (excess <= 0 || s->peak_variance <= 0 || h->peak_variance <= 0 || bytes <= 0)
+        return peak;
+    double kept = fmax(0, 1 - excess * s->peak_variance / h->peak_variance / bytes);
+    peak.count = (uint64_t)((double)s->peak_count * kept + 0.5);
+    peak.bytes = (uint64_t)(bytes * kept + 0.5);
+    return peak;
 }
 
 /* --- events --- */
 
-static bool put_block(struct heap *h, uint32_t site, uint64_t address, uint64_t size)
+static bool put_block(struct heap *h, uint32_t site, unsigned halves, uint64_t address,
+                      uint64_t size)
 {
     struct heap_blocks *b = &h->blocks;
     if ((b->used + 1) * 20 > b->size * 17 && !heap_blocks_grow(b))
@@ -268,7 +306,7 @@ static bool put_block(struct heap *h, uint32_t site, uint64_t address, uint64_t 
         return false;
     size_t at = heap_blocks_find(b, address);
     b->key[at] = (address >> 3) << HEAP_SIZE_BITS | (size < LARGE ? size : LARGE);
-    b->site[at] = site;
+    b->site[at] = site | halves << SITE_BITS;
     if (b->slot)
         b->slot[at] = memlog_allocate(h->log, site, size, h->log_ns);
     b->used++;
@@ -287,12 +325,13 @@ void heap_free(struct heap *h, uint64_t address, bool brief, struct heap_undo *r
     uint64_t size = b->key[at] & LARGE;
     if (size == LARGE)
         size = take_large(h, address >> 3);
-    uint32_t site = b->site[at];
+    uint32_t site = b->site[at] & (MAX_SITES - 1), halves = b->site[at] >> SITE_BITS;
     if (b->slot)
         memlog_free(h->log, b->slot[at], h->log_ns);
     heap_blocks_remove(b, at);
-    subtract(h, site, size, true, brief, false);
-    *ret = (struct heap_undo){address, size, site, brief};
+    struct weight w = weigh(h, size, halves);
+    subtract(h, site, &w, true, brief);
+    *ret = (struct heap_undo){address, size, site, halves, brief};
 }
 
 void heap_alloc(struct heap *h, uint32_t site, uint64_t address, uint64_t size, uint64_t tick)
@@ -302,11 +341,13 @@ void heap_alloc(struct heap *h, uint32_t site, uint64_t address, uint64_t size, 
         heap_free(h, address, false, &unused);
         h->missed++;
     }
-    if (!put_block(h, site, address, size)) {
+    unsigned halves = h->interval ? heap_halves_draw(&h->halves, size, h->interval) : 0;
+    if (!put_block(h, site, halves, address, size)) {
         h->failed = true;
         return;
     }
-    add(h, site, size, tick, false);
+    struct weight w = weigh(h, size, halves);
+    add(h, site, size, &w, tick);
 }
 
 /* Is the release among what the next checkpoint will tell? */
@@ -324,12 +365,12 @@ void heap_undo(struct heap *h, struct heap_undo *undo, uint64_t tick)
     undo->site = UINT32_MAX;
     if (site == UINT32_MAX || h->blocks.key[heap_blocks_find(&h->blocks, undo->address)])
         return; /* nothing to undo, or it is somebody else's by now, which cannot be */
-    if (!put_block(h, site, undo->address, undo->size)) {
+    if (!put_block(h, site, undo->halves, undo->address, undo->size)) {
         h->failed = true;
         return;
     }
     struct heap_site *s = &h->sites.data[site];
-    struct weight w = weigh(h, undo->size, false);
+    struct weight w = weigh(h, undo->size, undo->halves);
     heap_settle(h, s);
     if (is_untold(s, &w, undo->brief)) {
         s->sums.freed -= w.count;
@@ -373,7 +414,8 @@ static struct heap_range *insert_range(struct heap *h, size_t at, struct heap_ra
 static void cut(struct heap *h, const struct heap_range *r, uint64_t size)
 {
     bool all = size == r->end - r->start && h->pieces.data[r->whole] == 1;
-    subtract(h, r->site, size, all, false, true);
+    struct weight w = weigh_pages(h, size);
+    subtract(h, r->site, &w, all, false);
     if (h->log)
         memlog_shrink(h->log, r->slot, size, all, h->log_ns);
 }
@@ -453,7 +495,8 @@ void heap_map(struct heap *h, uint32_t site, uint64_t address, uint64_t size, ui
     h->pieces.data[r->whole] = 1;
     if (h->log)
         r->slot = memlog_allocate(h->log, site, size, h->log_ns);
-    add(h, site, size, tick, true);
+    struct weight w = weigh_pages(h, size);
+    add(h, site, size, &w, tick);
 }
 
 void heap_drop_all(struct heap *h)

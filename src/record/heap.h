@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "format/record.h"
 #include "record/heap_blocks.h"
+#include "record/heap_halves.h"
 #include "record/memlog.h"
 
 #include <stdbool.h>
@@ -42,6 +43,10 @@ struct heap_sums {
     double variance;
 };
 
+struct heap_peak {
+    uint64_t count, bytes;
+};
+
 struct heap_site {
     uint32_t node, thread; /* `thread`: the owner's number for it */
     uint32_t allocator;
@@ -51,8 +56,9 @@ struct heap_site {
     struct heap_sums sums, taken; /* ever, and by the last snapshot */
     double live_variance;
     uint64_t peak_number; /* of the high-water mark that these are of */
-    uint64_t peak_count, peak_bytes, peak_count_taken, peak_bytes_taken;
+    uint64_t peak_count, peak_bytes;
     double peak_variance;
+    struct heap_peak peak_taken; /* by the last snapshot */
 };
 
 struct heap_range { /* pages */
@@ -81,6 +87,9 @@ struct heap {
     uint64_t live_bytes, live_count;
     uint64_t object_bytes; /* of live_bytes, in Python's own allocators */
     uint64_t peak_bytes, peak_tick, peak_number;
+    /* of samples: of what is alive, and by the whole and by half of them at the peak */
+    double live_variance, peak_variance, peak_half_variance;
+    struct heap_halves halves;
     uint64_t bins[RECORD_ALLOCATOR_COUNT][HEAP_BINS][2]; /* count, bytes since the last snapshot */
     struct memlog *log; /* every event is kept; NULL: they are not. Owned */
     uint64_t log_ns;    /* what time it is, for the log */
@@ -95,6 +104,7 @@ struct heap {
 struct heap_undo {
     uint64_t address, size;
     uint32_t site; /* UINT32_MAX: there is nothing to undo */
+    uint32_t halves;
     bool brief;
 };
 
@@ -122,5 +132,12 @@ void heap_drop_all(struct heap *h);
 
 /* The site has, or has had, its share of the last high-water mark: makes peak_count and peak_bytes good. */
 void heap_settle(const struct heap *h, struct heap_site *s);
+
+/* Of a sampled peak, how much of it chance has added, by our best knowledge; else 0. */
+double heap_peak_excess(const struct heap *h);
+
+/* What the settled site had at the peak, without its part of the excess: they take part in it by their variances, which is where chance
+ * had its play. The sum over all sites is the peak. */
+struct heap_peak heap_peak_of(const struct heap *h, const struct heap_site *s, double excess);
 
 #endif

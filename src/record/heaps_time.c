@@ -80,7 +80,8 @@ static size_t take_sizes(struct heap *heap, struct record_sizes *out)
     return n;
 }
 
-static void take_change(struct heap_site *s, uint32_t number, struct heaps_change *ret)
+static void take_change(struct heap_site *s, const struct heap_peak *peak, uint32_t number,
+                        struct heaps_change *ret)
 {
     *ret = (struct heaps_change){
         .site = number,
@@ -91,14 +92,13 @@ static void take_change(struct heap_site *s, uint32_t number, struct heaps_chang
                  .brief = s->sums.brief - s->taken.brief,
                  .brief_bytes = s->sums.brief_bytes - s->taken.brief_bytes,
                  .variance = s->sums.variance - s->taken.variance},
-        .peak_count = s->peak_count,
-        .peak_bytes = s->peak_bytes,
+        .peak_count = peak->count,
+        .peak_bytes = peak->bytes,
         .live_variance = s->live_variance,
         .peak_variance = s->peak_variance,
     };
     s->taken = s->sums;
-    s->peak_count_taken = s->peak_count;
-    s->peak_bytes_taken = s->peak_bytes;
+    s->peak_taken = *peak;
     s->changed = false;
 }
 
@@ -166,12 +166,16 @@ void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, ui
         memlog_finish_block(heap->log);
     struct session_clock clock = session_clock_now(h->session);
     size_t room = 0;
+    double excess = heap_peak_excess(heap);
+    uint64_t peak_bytes = 0;
     for (size_t i = 0; i < heap->sites.len; i++) {
         struct heap_site *site = &heap->sites.data[i];
         heap_settle(heap, site);
-        site->changed |= site->peak_bytes != site->peak_bytes_taken ||
-                         site->peak_count != site->peak_count_taken;
+        struct heap_peak peak = heap_peak_of(heap, site, excess);
+        site->changed |=
+            peak.bytes != site->peak_taken.bytes || peak.count != site->peak_taken.count;
         room += site->changed;
+        peak_bytes += peak.bytes;
     }
     if (is_cut(h, p))
         cut_sites(heap);
@@ -188,7 +192,7 @@ void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, ui
         .time_ns = max_u64(now_ns, p->checkpoint_time_ns),
         .live_bytes = unscaled(heap, heap->live_bytes),
         .live_count = unscaled(heap, heap->live_count),
-        .peak_bytes = unscaled(heap, heap->peak_bytes),
+        .peak_bytes = unscaled(heap, peak_bytes),
         .peak_ns = heap->peak_tick ? heaps_ns(h, &clock, heap->peak_tick) : 0,
     };
     s->size_count = take_sizes(heap, s->sizes);
@@ -196,7 +200,8 @@ void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, ui
     for (size_t i = 0; i < heap->sites.len; i++)
         if (heap->sites.data[i].changed) {
             told += !heap->sites.data[i].is_cut;
-            take_change(&heap->sites.data[i], (uint32_t)i, &s->changes[s->change_count++]);
+            struct heap_peak peak = heap_peak_of(heap, &heap->sites.data[i], excess);
+            take_change(&heap->sites.data[i], &peak, (uint32_t)i, &s->changes[s->change_count++]);
         }
     /* of one in the file, compressed, about; the three variances of a sampled one hardly can be */
     enum { SITE_BYTES = 8, VARIANCES_BYTES = 24 };
