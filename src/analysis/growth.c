@@ -7,8 +7,10 @@
 
 #include "analysis/filter.h"
 #include "analysis/forest.h"
+#include "analysis/memory.h"
 #include "base/attr.h"
 #include "base/err.h"
+#include "base/idxmap.h"
 #include "base/vec.h"
 #include "profile/events.h"
 
@@ -30,7 +32,14 @@ struct stop {
 
 struct height {            /* of a row, or of all */
     uint64_t bytes, first; /* modulo 2^64: what a damaged file says may be below zero */
-    size_t since;          /* the point from which `bytes` holds and is not added up yet */
+    double variance, first_variance, last_variance; /* of the bytes, where they are estimates */
+    size_t since; /* the point from which `bytes` holds and is not added up yet */
+};
+
+/* A site, and the variance of what was alive of it when it was last told. */
+struct told {
+    uint32_t thread, stack, allocator;
+    double variance;
 };
 
 struct finding {
@@ -47,10 +56,13 @@ struct finding {
     size_t point; /* the point that comes next, or is being read */
     bool in_point;
     double *sum_x; /* of the points before each; owned */
+    double first_x, last_x;
     struct height *height;
     struct stats_points *points; /* of each row, and of all at the end; owned */
     struct stats_points *later;  /* the same without the first third of them; owned */
     size_t first_later;
+    VEC(struct told) told; /* of a sampled recording */
+    struct idxmap told_map;
 };
 
 /* --- marks --- */
@@ -183,6 +195,8 @@ static int find_points(struct finding *f)
         if (f->stops.data[i].number == NO_ITERATION)
             continue;
         double x = (double)f->stops.data[i].number;
+        f->first_x = n ? f->first_x : x;
+        f->last_x = x;
         f->sum_x[n + 1] = f->sum_x[n] + x;
         xx += x * x;
         later_xx += n >= f->first_later ? x * x : 0;
@@ -204,8 +218,11 @@ static void add_run(struct finding *f, size_t row)
     struct height *h = &f->height[row];
     if (h->since == f->point)
         return;
-    if (h->since == 0)
+    if (h->since == 0) {
         h->first = h->bytes;
+        h->first_variance = h->variance;
+    }
+    h->last_variance = h->variance;
     double height = (double)(int64_t)(h->bytes - h->first);
     size_t later = h->since > f->first_later ? h->since : f->first_later;
     stats_points_add_run(&f->points[row], (double)(f->point - h->since),
@@ -216,12 +233,29 @@ static void add_run(struct finding *f, size_t row)
     h->since = f->point;
 }
 
+/* What of the slope's variance comes from the points being estimates. Blocks that stay are counted in every point after them, so
+ * their errors add up as the steps of a walk do: steps of the variance V in all, spread evenly over the way X, tilt the line by a
+ * variance of 6/5 V/X². Errors of blocks that go again differ from point to point, and those the line sees itself. */
+static double sampling_error(const struct finding *f, size_t row)
+{
+    double grown = f->height[row].last_variance - f->height[row].first_variance;
+    double way = f->last_x - f->first_x;
+    return grown > 0 && way > 0 ? analysis_memory_error(1.2 * grown) / way : 0;
+}
+
+static void widen(struct stats_slope *s, double error)
+{
+    s->low = s->slope - hypot(s->slope - s->low, error);
+    s->high = s->slope + hypot(s->high - s->slope, error);
+}
+
 /* Caches fill in the first iterations, and a line through one step is sure to rise: what grows does so without them, too. */
 static struct stats_slope slope_of(const struct finding *f, size_t row)
 {
     struct stats_slope s = stats_slope_of(&f->points[row]), later = stats_slope_of(&f->later[row]);
     s.low = fmin(s.low, later.low);
     s.high = fmax(s.high, later.high);
+    widen(&s, sampling_error(f, row));
     return s;
 }
 
@@ -238,6 +272,34 @@ static int on_checkpoint(void *ctx, const struct record_memory *memory)
     return 0;
 }
 
+static void raise_row(struct finding *f, size_t row, uint64_t bytes, double variance)
+{
+    add_run(f, row);
+    f->height[row].bytes += bytes;
+    f->height[row].variance += variance;
+}
+
+/* By how much the variance of what is alive of a site has changed. */
+static int variance_change(struct finding *f, const struct record_site *site, double *ret)
+{
+    uint32_t at, hash = hash_u64(((uint64_t)site->thread << 32 | site->stack) ^
+                                 (uint64_t)site->allocator << 48);
+    IDXMAP_FIND(&f->told_map, hash, i,
+                f->told.data[i].thread == site->thread && f->told.data[i].stack == site->stack &&
+                    f->told.data[i].allocator == site->allocator,
+                at);
+    if (at == IDXMAP_NONE) {
+        at = (uint32_t)f->told.len;
+        struct told *t = vec_push(&f->told);
+        if (!t || idxmap_insert(&f->told_map, hash, at) < 0)
+            return E_NOMEM;
+        *t = (struct told){site->thread, site->stack, site->allocator, 0};
+    }
+    *ret = site->live_variance - f->told.data[at].variance;
+    f->told.data[at].variance = site->live_variance;
+    return 0;
+}
+
 static int on_site(void *ctx, const struct record_memory *memory, const struct record_site *site)
 {
     struct finding *f = ctx;
@@ -248,13 +310,13 @@ static int on_site(void *ctx, const struct record_memory *memory, const struct r
     if (row == ANALYSIS_ROW_NONE)
         row = analysis_forest_rootless(f->rows);
     uint64_t change = site->bytes - site->freed_bytes;
-    size_t all = f->rows->count;
-    add_run(f, all);
-    f->height[all].bytes += change;
-    if (row == ANALYSIS_ROW_NONE)
-        return 0;
-    add_run(f, row);
-    f->height[row].bytes += change;
+    double variance = 0;
+    int r = memory->flags & RECORD_MEMORY_SAMPLED ? variance_change(f, site, &variance) : 0;
+    if (r < 0)
+        return r;
+    raise_row(f, f->rows->count, change, variance);
+    if (row != ANALYSIS_ROW_NONE)
+        raise_row(f, row, change, variance);
     return 0;
 }
 
@@ -310,6 +372,8 @@ int analysis_growth_init(const struct analysis_rows *rows, const struct analysis
     analysis_filter_release(&f.filter);
     vec_release(&f.marks);
     vec_release(&f.stops);
+    vec_release(&f.told);
+    idxmap_release(&f.told_map);
     free(f.sum_x);
     free(f.height);
     free(f.points);

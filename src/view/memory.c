@@ -268,8 +268,7 @@ static void json_facts(struct json *j, const struct view_memory *view)
     view_run_losses_json(j, w->profile, w->damaged_chunks);
 }
 
-/* The interval is of the points as they are: that they are estimates themselves is not in it. */
-static void say_growth(struct view_emit *e, const struct analysis_growth *g, bool is_sampled)
+static void say_growth(struct view_emit *e, const struct analysis_growth *g)
 {
     if (!g->row) {
         view_emit_line(e, "No growth can be told: the program sets no mark %d times or more.",
@@ -285,14 +284,13 @@ static void say_growth(struct view_emit *e, const struct analysis_growth *g, boo
     } else {
         bool is_flat = g->total.low >= 0 && g->total.high <= 0;
         bool is_sure = g->total.low > 0 || g->total.high < 0;
-        view_emit_line(e, "%s: %s%s an iteration ('%s', %s of them), %s95 %%: %s to %s%s",
+        view_emit_line(e, "%s: %s%s an iteration ('%s', %s of them), 95 %%: %s to %s%s",
                        is_sure   ? "growth"
                        : is_flat ? "does not grow"
                                  : "does not surely grow",
                        g->total.slope > 0 ? "+" : "", view_units_bytes(g->total.slope).text,
                        buf_cstr(&name), view_units_count(g->iterations).text,
-                       is_sampled ? "approximately " : "", view_units_bytes(g->total.low).text,
-                       view_units_bytes(g->total.high).text,
+                       view_units_bytes(g->total.low).text, view_units_bytes(g->total.high).text,
                        !is_sure             ? ""
                        : g->total.slope > 0 ? "; it grows"
                                             : "; it shrinks");
@@ -336,7 +334,7 @@ static void say_leaks(struct view_emit *e, const struct view_memory *view)
     if (view->runtime)
         say_runtime(e, view->runtime);
     if (view->growth)
-        say_growth(e, view->growth, view->rows->weights->memory->sampled);
+        say_growth(e, view->growth);
     if (view->arenas)
         say_arenas(e, view);
 }

@@ -450,6 +450,54 @@ def test_intervals_cover_the_truth(default_python, truth_env, tmp_path, scale):
     check_unbiased(found)
 
 
+def seeded(python, truth_env, tmp_path, command, mode, seed=1):
+    path = str(tmp_path / "seeded.pyro")
+    with_marks = "%s:%s" % (truth_env["PYTHONPATH"], os.path.join(ROOT, "python"))
+    record_memory([python.path, *command], path, mode, env=dict(truth_env, PYROMETER_MEMORY_SEED=str(seed), PYTHONPATH=with_marks))
+    return harness.Recording(path)
+
+
+def ask(*args):
+    return json.loads(pyrometer(*args, "--json", check=0).stdout)
+
+
+@pytest.mark.long
+def test_growth_covers_the_truth(default_python, truth_env, tmp_path, scale):
+    """What an iteration leaves behind, with neighbours that come and go and without them."""
+    for more in ([], ["1"]):
+        command, low_bar = [program("leaking"), *more], scale(0.7, 0.93)
+        recording = seeded(default_python, truth_env, tmp_path, command, "objects")
+        truth = ask("memory", "leaks", recording.path)["growth"]
+        os.unlink(recording.path)
+        assert 190000 < truth["slope"] < 230000 and truth["iterations"] == 25
+        hits = []
+        for seed in range(1, scale(5, 41)):
+            recording = seeded(default_python, truth_env, tmp_path, command, "sampled", seed)
+            found = ask("memory", "leaks", recording.path)["growth"]
+            os.unlink(recording.path)
+            hits.append(found["low"] <= truth["slope"] <= found["high"])
+            assert found["high"] - found["low"] < 2 * truth["slope"], "an interval that says nothing"
+        assert sum(hits) / len(hits) >= low_bar, (more, hits)
+
+
+@pytest.mark.long
+def test_peak_of_replaced_blocks_covers_the_truth(default_python, truth_env, tmp_path, scale):
+    """The highest of many estimates would be too high nearly always."""
+    def peak(mode, seed=1):
+        recording = seeded(default_python, truth_env, tmp_path, [program("replacing")], mode, seed)
+        summary, report = ask("memory", "stats", recording.path), recording.report("--metric", "peak")
+        os.unlink(recording.path)
+        (process,) = summary["processes"]
+        assert sum(r["self"] for r in report["rows"]) == pytest.approx(process["peak_bytes"], abs=len(report["rows"]) + 1)
+        return process["peak_bytes"], report["memory"].get("error")
+    truth, _ = peak("objects")
+    found = [peak("sampled", seed) for seed in range(1, scale(7, 41))]
+    hits = [abs(estimate - truth) <= error for estimate, error in found]
+    assert sum(hits) / len(hits) >= scale(0.7, 0.9), (truth, found)
+    off = sum(estimate - truth for estimate, _ in found) / len(found) / (found[0][1] / Z95)
+    assert abs(off) < scale(1.5, 0.8), (off, found)
+
+
 @pytest.mark.once
 def test_a_seed_makes_it_repeatable(default_python, truth_env, tmp_path):
     first, again = trials(default_python, truth_env, tmp_path, [7]), trials(default_python, truth_env, tmp_path, [7])

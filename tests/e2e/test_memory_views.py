@@ -70,7 +70,7 @@ def iterating(folder, flags=0, worker=True, marks=True):
         lines += ["checkpoint 1 %d %d %d %d %d %d" % (flags | 1, i * SECOND, 5000 + 1000 * i, 3 + i, 5050 + 1000 * i,
                                                       i * SECOND - 5),
                   "sizes 0 9 1 1000", "sizes 0 5 1 50",
-                  "site 1 3 0 1 1000 0 0 0 0 %d %d 0 0 10000" % (i, 1000 * i), "site 1 4 0 1 50 1 50 1 50 1 50 0 0 0"]
+                  "site 1 3 0 1 1000 0 0 0 0 %d %d 0 %d 10000" % (i, 1000 * i, 10000 * i), "site 1 4 0 1 50 1 50 1 50 1 50 0 0 0"]
     if worker:
         lines += ["checkpoint 2 %d %d 64 1 64 %d" % (flags | 2, 2 * SECOND, SECOND), "sizes 8 6 1 64",
                   "site 2 1 8 1 64 0 0 0 0 1 64 0 0 0"]
@@ -277,9 +277,12 @@ def test_growth_of_the_heap_points_to_objects(tmp_path):
         assert "it grows" in text and ("arenas" in text and "--memory=objects" in text) == is_told, text
 
 
-def test_growth_of_estimates_is_approximate(run, sampled):
-    for path, word in ((run, ", 95 %"), (sampled, ", approximately 95 %")):
-        assert "8 of them)" + word in pyrometer("memory", "leaks", path, check=0).stdout
+def test_growth_of_estimates_knows_their_error(run, sampled):
+    exact, estimated = (ask("memory", "leaks", path)["growth"] for path in (run, sampled))
+    assert estimated["iterations"] == exact["iterations"] == 8
+    assert exact["high"] == exact["low"] == 1000
+    half = 1.96 * (1.2 * 7 * 10000) ** 0.5 / 7  # seven blocks of the variance 10,000 came between the first mark and the last
+    assert (estimated["low"], estimated["slope"], estimated["high"]) == pytest.approx((1000 - half, 1000, 1000 + half), rel=1e-4)
 
 
 def test_temporary(run):
