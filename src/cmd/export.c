@@ -108,6 +108,18 @@ static void find_losses(struct export_request *q, const struct profile *profile,
     q->options.losses = words->len ? buf_cstr(words) : NULL;
 }
 
+/* Formats whose columns are calls: if they were counted, that is what is meant, not the samples beside them. Of a range, samples
+ * alone can tell. */
+static void prefer_calls(struct export_request *q, const struct profile *profile)
+{
+    struct analysis_query *query = &q->options.query;
+    bool has_columns =
+        q->format->write == export_pstats_write || q->format->write == export_callgrind_write;
+    if (has_columns && !q->options.weighted && !query->has_from && !query->has_to &&
+        profile_calls_records(profile))
+        query->metric = analysis_metric_find("time");
+}
+
 static int export_run(struct export_request *q, const char *run)
 {
     struct profile *profile = NULL;
@@ -116,6 +128,8 @@ static int export_run(struct export_request *q, const char *run)
     if (stat(run, &st) == 0 && S_ISDIR(st.st_mode)) /* a list would look like an export */
         return cmd_fail(CMD_FAILED, "'%s' is a directory, not a recording", run);
     int status = cmd_load_run(run, &profile);
+    if (!status)
+        prefer_calls(q, profile);
     if (!status)
         status = is_timeline(q->format) ? cmd_query_check_threads(&q->options.query, profile)
                                         : cmd_query_check(&q->options.query, profile);

@@ -87,6 +87,21 @@ def test_the_same_as_cprofile(python, calls_of, tmp_path):
             assert ours[key][:2] == entry[:2], key
 
 
+def test_pstats_prefers_calls_to_samples(default_python, calls_of, tmp_path):
+    """Its columns are calls; a metric or a range asks for samples."""
+    both = record([default_python.path, workload("calls_known.py")], tmp_path / "both.pyro", "--sample", "--calls").path
+
+    def counts(path, *options):
+        pyrometer("export", "pstats", path, "-o", tmp_path / "x.prof", "--force", *options, check=0)
+        with open(tmp_path / "x.prof", "rb") as f:
+            return {key: entry[:2] for key, entry in marshal.load(f).items() if key[0].endswith("calls_known.py")}
+    exact = counts(calls_of(default_python, "calls_known.py").path)
+    assert exact and counts(both) == exact
+    assert counts(both, "--metric", "wall") != exact and counts(both, "--range", ":100") != exact
+    events = {options: pyrometer("export", "callgrind", both, *options, check=0).stdout for options in ((), ("--metric", "wall"))}
+    assert "time_ns" in events[()] and "time_ns" not in events["--metric", "wall"]
+
+
 METHODS = """
 class Own(dict):
     def setdefault(self, key, value):
