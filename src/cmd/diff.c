@@ -54,6 +54,17 @@ struct side {
     struct analysis_rows rows;
 };
 
+/* Of calls no lines are known but those that functions begin in, and exact lines have no stacks to be compared by. */
+static int check_lines(const struct side *s, enum analysis_by by)
+{
+    if (by != ANALYSIS_BY_LINE || !s->weights.calls || !profile_calls_records(s->profile))
+        return 0;
+    return cmd_fail(CMD_FAILED,
+                    "%s: lines of samples or of memory can be compared, not of calls: leave out "
+                    "--by line",
+                    profile_path(s->profile));
+}
+
 static int side_init(struct side *s, const char *run, const struct diff_request *q)
 {
     int status = cmd_load_run(run, &s->profile);
@@ -62,6 +73,9 @@ static int side_init(struct side *s, const char *run, const struct diff_request 
     int r = analysis_weights_init(s->profile, &q->query, &s->weights);
     if (r < 0)
         return cmd_load_failed(profile_path(s->profile), r);
+    status = check_lines(s, q->by);
+    if (status)
+        return status;
     r = analysis_rows_init(&s->weights, q->by, &s->rows);
     return r < 0 ? cmd_fail(CMD_FAILED, "cannot make the rows: %s", err_text(r)) : 0;
 }

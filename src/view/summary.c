@@ -233,11 +233,13 @@ static int print_memory(const struct profile *p, FILE *out, struct view_style st
     return rc;
 }
 
-/* Is there anything to look at? A short program that was sampled at least says so in every view. */
+/* Is there anything to look at? A short Python program that was sampled at least says so in every view. */
 static bool has_anything(const struct profile *p)
 {
-    return view_run_is_sampled(p) || profile_calls_records(p) || profile_has_memory(p) ||
-           analysis_exact_lines_has(p);
+    bool is_python = view_run_stat(p, RECORD_STAT_PROCESSES_PYTHON) != 0 ||
+                     view_run_stat(p, RECORD_STAT_PROCESSES_SHORT) > 0;
+    return (view_run_is_sampled(p) && is_python) || profile_calls_records(p) ||
+           profile_has_memory(p) || analysis_exact_lines_has(p);
 }
 
 /* What could not be looked at, and why; false if there is no such thing. */

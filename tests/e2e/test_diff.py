@@ -176,6 +176,14 @@ def test_bad_files(runs, tmp_path):
         assert pyrometer("diff", runs[1], bad, "--json").returncode in (0, 1)
 
 
+def test_calls_have_no_lines(runs, tmp_path):
+    """Functions are no lines."""
+    calls = record([default_python().path, "-c", "def f(): pass\nf()"], tmp_path / "calls.pyro", "--calls").path
+    for sides in ((calls, calls), (runs[0], calls)):
+        assert "leave out --by line" in one_line_error(pyrometer("diff", *sides, "--by", "line"), 1)
+    assert "f" in {r["name"] for r in diff(calls, calls)["rows"]}
+
+
 def test_usage(runs):
     assert "two RUNs" in one_line_error(pyrometer("diff", *runs, runs[0]), 2)
     assert "function" in one_line_error(pyrometer("diff", *runs, "--by", "joy"), 2)

@@ -605,6 +605,7 @@ def test_no_python_to_sample(tmp_path):
     for text in (done.stderr, pyrometer("report", tmp_path / "x.pyro", check=0).stdout):
         assert "no Python process was seen" in text and "--no-profile" in text, text
         assert "too short" not in text and "--sample" not in text and "--calls" not in text, text
+    assert "next:" not in done.stderr
 
 
 @pytest.mark.parametrize("args, status, remedy", [
