@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 
@@ -282,6 +283,17 @@ SUITES = {
 }
 
 
+def stray_store():
+    """A .pyrometer that the program finds upward from temporary folders; None if there is none."""
+    folder = os.path.realpath(tempfile.gettempdir())
+    while True:
+        if os.path.exists(os.path.join(folder, ".pyrometer")):
+            return os.path.join(folder, ".pyrometer")
+        if folder == os.path.dirname(folder):
+            return None
+        folder = os.path.dirname(folder)
+
+
 def main():
     parser = argparse.ArgumentParser(description="every test")
     parser.add_argument("--long", action="store_true", help="the long tier")
@@ -294,6 +306,9 @@ def main():
     unknown = set(wanted) - set(SUITES)
     if unknown:
         parser.error("no suite " + ", ".join(sorted(unknown)))
+    stray = stray_store()
+    if stray:
+        parser.error("%s is above the folders that tests work in, and they would find it: remove it, or set TMPDIR" % stray)
     if os.path.isdir(LOGS):
         shutil.rmtree(LOGS)
     total = {PASSED: 0, FAILED: 0, SKIPPED: 0}

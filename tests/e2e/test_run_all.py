@@ -33,3 +33,10 @@ def test_what_is_strict_has_one_try(tmp_path, monkeypatch):
     monkeypatch.setattr(run_all, "LOGS", str(tmp_path / "logs"))
     found = {test.split("::")[1]: how for test, how, _ in run_all.pytest("some", ["-c", str(tmp_path / "pytest.ini"), "-m", "not serial"])}
     assert found == {"test_share": "passed", "test_broken": "failed", "test_count": "failed", "test_right": "passed"}
+
+
+def test_a_stray_store_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_all.tempfile, "gettempdir", lambda: str(tmp_path / "a" / "b"))
+    assert run_all.stray_store() is None
+    (tmp_path / ".pyrometer").mkdir()
+    assert run_all.stray_store() == str(tmp_path.resolve() / ".pyrometer")
