@@ -64,8 +64,9 @@ def _agent() -> "Optional[Any]":
         library.pyrometer_agent_mark.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
         library.pyrometer_agent_counter.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_double]
         library.pyrometer_agent_span_begin.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-        library.pyrometer_agent_span_end.argtypes = []
-        for name in ("mark", "counter", "span_begin", "span_end"):
+        library.pyrometer_agent_span_begin.restype = ctypes.c_uint64
+        library.pyrometer_agent_span_end.argtypes = [ctypes.c_uint64]
+        for name in ("mark", "counter", "span_end"):
             getattr(library, "pyrometer_agent_" + name).restype = None
         return library
     except (ImportError, OSError, AttributeError):
@@ -80,17 +81,18 @@ def _listened(library: "Any") -> "Tuple[Any, Any, Any]":
     begin_c, end_c = library.pyrometer_agent_span_begin, library.pyrometer_agent_span_end
 
     class Span:
-        __slots__ = ("_name",)
+        __slots__ = ("_name", "_number")
 
         def __init__(self, name: str, /) -> None:
             self._name = str(name).encode("utf-8", "replace")
+            self._number = 0
 
         def __enter__(self) -> "Any":
-            begin_c(self._name, len(self._name))
+            self._number = begin_c(self._name, len(self._name))
             return self
 
         def __exit__(self, kind: "Any", value: "Any", traceback: "Any") -> None:
-            end_c()
+            end_c(self._number)
 
     def mark(name: str, /) -> None:
         text = str(name).encode("utf-8", "replace")

@@ -7,8 +7,8 @@
 
 EXPORTED void pyrometer_agent_mark(const char *text, size_t len);
 EXPORTED void pyrometer_agent_counter(const char *text, size_t len, double value);
-EXPORTED void pyrometer_agent_span_begin(const char *text, size_t len);
-EXPORTED void pyrometer_agent_span_end(void);
+EXPORTED uint64_t pyrometer_agent_span_begin(const char *text, size_t len);
+EXPORTED void pyrometer_agent_span_end(uint64_t number);
 
 static void emit(enum ring_ext kind, const void *head, size_t head_len, const char *text,
                  size_t len)
@@ -30,12 +30,16 @@ void pyrometer_agent_counter(const char *text, size_t len, double value)
     emit(RING_EXT_COUNTER, &value, sizeof value, text, len);
 }
 
-void pyrometer_agent_span_begin(const char *text, size_t len)
+/* Its number is for its end: tasks of one thread have theirs open at the same time and end them in any order. */
+uint64_t pyrometer_agent_span_begin(const char *text, size_t len)
 {
-    emit(RING_EXT_SPAN_BEGIN, "", 0, text, len);
+    static _Atomic uint64_t last;
+    uint64_t number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    emit(RING_EXT_SPAN_BEGIN, &number, sizeof number, text, len);
+    return number;
 }
 
-void pyrometer_agent_span_end(void)
+void pyrometer_agent_span_end(uint64_t number)
 {
-    emit(RING_EXT_SPAN_END, "", 0, "", 0);
+    emit(RING_EXT_SPAN_END, &number, sizeof number, "", 0);
 }

@@ -1,6 +1,7 @@
 /* What the program told, for a picture of so many pixels. Marks and spans come in the order in which they
  * ended, and the file does not say which span is inside of which: sorted by their begin, the longer
- * first, each is inside of those that are still open. Then they are boxes in rows, as calls are. */
+ * first, each goes into the first row that is free by then. So one that is inside of others is below them, as calls are, and those of
+ * several tasks, which overlap as they like, have a row each. */
 #include "analysis/timeline_marks.h"
 
 #include "base/clock.h"
@@ -140,7 +141,7 @@ static void add(const struct analysis_timeline *t, struct lod *to, uint32_t dept
 
 static int add_marks(const struct timeline_marks *marks, struct analysis_timeline *t)
 {
-    VEC(uint64_t) open = {0}; /* ends of the spans around */
+    VEC(uint64_t) row = {0}; /* by when each is free */
     uint32_t thread = UINT32_MAX;
     int r = 0;
     for (size_t i = 0; r == 0 && i < marks->mark.len; i++) {
@@ -148,23 +149,26 @@ static int add_marks(const struct timeline_marks *marks, struct analysis_timelin
         if (m->end_ns < t->from_ns || m->begin_ns > t->to_ns)
             continue;
         if (m->thread != thread)
-            open.len = 0;
+            row.len = 0;
         thread = m->thread;
         struct analysis_timeline_thread *to = thread_of(t, thread);
         if (m->is_moment) {
             add(t, &to->moments, 0, m);
         } else {
-            while (open.len && open.data[open.len - 1] <= m->begin_ns)
-                open.len--;
-            add(t, &to->spans, (uint32_t)open.len, m);
-            uint64_t *end = open.len < EVENTS_MAX_DEPTH ? vec_push(&open) : NULL;
+            size_t at = 0;
+            while (at < row.len && row.data[at] > m->begin_ns)
+                at++;
+            add(t, &to->spans, (uint32_t)at, m);
+            uint64_t *end = at < row.len            ? &row.data[at]
+                            : at < EVENTS_MAX_DEPTH ? vec_push(&row)
+                                                    : NULL;
             if (end)
                 *end = m->end_ns;
         }
         if (to->spans.failed || to->moments.failed)
             r = E_NOMEM;
     }
-    vec_release(&open);
+    vec_release(&row);
     return r;
 }
 

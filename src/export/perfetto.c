@@ -81,8 +81,8 @@ struct sequence {
 struct perfetto {
     const struct profile_tables *t;
     const struct analysis_query *query;
-    VEC(uint8_t) span_track;    /* by thread: it has one */
-    VEC(uint8_t) counter_track; /* by name: so it has */
+    VEC(struct record_mark) spans;
+    VEC(uint8_t) counter_track; /* by name: it has one */
     FILE *out;
     struct buf buf, packet, message, inner;
     struct sequence *sequence; /* by thread */
@@ -302,9 +302,9 @@ static bool is_first(uint8_t *mark)
     return first;
 }
 
-static uint64_t span_track(uint32_t thread)
+static uint64_t span_track(uint32_t thread, uint32_t lane)
 {
-    return (uint64_t)thread << 1 | 1ull << 42;
+    return (uint64_t)thread << 1 | 1ull << 42 | (uint64_t)lane << 44;
 }
 
 static uint64_t counter_track(uint32_t name)
@@ -344,14 +344,84 @@ static int on_mark(void *ctx, const struct record_mark *m)
         return 0;
     if (m->kind == RECORD_MARK_MOMENT)
         return put_told(p, TYPE_INSTANT, thread_track(m->thread), m->start_ns, name);
-    uint64_t track = span_track(m->thread);
+    struct record_mark *span = vec_push(&p->spans);
+    if (!span)
+        return E_NOMEM;
+    *span = *m;
+    return 0;
+}
+
+/* By thread, then by their begin, the longer first: what is inside of others comes after them. */
+static int compare_spans(const void *a, const void *b)
+{
+    const struct record_mark *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return x->duration_ns > y->duration_ns ? -1 : x->duration_ns < y->duration_ns;
+}
+
+/* A track of spans: what ends on it is what has begun last, so they have to be inside of each other. Those of several tasks are
+ * not: the ones that do not fit go to the next lane. */
+struct lane {
+    VEC(uint64_t) open; /* their ends */
+};
+enum { MAX_LANES = 1 << 12 };
+typedef VEC(struct lane) lane_vec;
+
+static bool fits(struct lane *l, const struct record_mark *m)
+{
+    while (l->open.len && l->open.data[l->open.len - 1] <= m->start_ns)
+        l->open.len--;
+    return !l->open.len || l->open.data[l->open.len - 1] >= m->start_ns + m->duration_ns;
+}
+
+static int put_span(struct perfetto *p, const struct record_mark *m, lane_vec *lanes)
+{
+    size_t at = 0;
+    while (at < lanes->len && at < MAX_LANES - 1 && !fits(&lanes->data[at], m))
+        at++;
+    uint64_t track = span_track(m->thread, (uint32_t)at);
     int r = 0;
-    if (is_first(&p->span_track.data[m->thread]))
+    if (at == lanes->len) {
+        struct lane *fresh = vec_push(lanes);
+        if (!fresh)
+            return E_NOMEM;
+        *fresh = (struct lane){0};
         r = put_track(p, track, thread_track(m->thread), (struct profile_string){"spans", 5},
                       false);
+    }
+    uint64_t end = m->start_ns + m->duration_ns, *slot = vec_push(&lanes->data[at].open);
+    if (!slot)
+        return E_NOMEM;
+    *slot = end;
     if (r == 0)
-        r = put_told(p, TYPE_BEGIN, track, m->start_ns, name);
-    return r < 0 ? r : put_told(p, TYPE_END, track, m->start_ns + m->duration_ns, name);
+        r = put_told(p, TYPE_BEGIN, track, m->start_ns, p->t->strings[m->name]);
+    return r < 0 ? r : put_told(p, TYPE_END, track, end, p->t->strings[m->name]);
+}
+
+static void drop_lanes(lane_vec *lanes)
+{
+    for (size_t i = 0; i < lanes->len; i++)
+        vec_release(&lanes->data[i].open);
+    lanes->len = 0;
+}
+
+static int put_spans(struct perfetto *p)
+{
+    lane_vec lanes = {0}; /* of the thread */
+    int r = 0;
+    if (p->spans.len)
+        qsort(p->spans.data, p->spans.len, sizeof *p->spans.data, compare_spans);
+    for (size_t i = 0; r == 0 && i < p->spans.len; i++) {
+        if (i && p->spans.data[i].thread != p->spans.data[i - 1].thread)
+            drop_lanes(&lanes);
+        r = put_span(p, &p->spans.data[i], &lanes);
+    }
+    drop_lanes(&lanes);
+    vec_release(&lanes);
+    return r;
 }
 
 static int on_counter(void *ctx, const struct record_counter *k)
@@ -377,12 +447,11 @@ static int on_counter(void *ctx, const struct record_counter *k)
 static int put_marks(struct perfetto *p, const struct profile *profile)
 {
     static const struct profile_mark_visitor visitor = {.mark = on_mark, .counter = on_counter};
-    if (!vec_reserve(&p->span_track, p->t->thread_count + 1) ||
-        !vec_reserve(&p->counter_track, p->t->string_count + 1))
+    if (!vec_reserve(&p->counter_track, p->t->string_count + 1))
         return E_NOMEM;
-    memset(p->span_track.data, 0, p->t->thread_count + 1);
     memset(p->counter_track.data, 0, p->t->string_count + 1);
-    return profile_each_mark(profile, &visitor, p);
+    int r = profile_each_mark(profile, &visitor, p);
+    return r < 0 ? r : put_spans(p);
 }
 
 int export_perfetto_write(const struct profile *profile, const struct export_options *options,
@@ -407,7 +476,7 @@ int export_perfetto_write(const struct profile *profile, const struct export_opt
     for (size_t i = 0; p.sequence && i < p.t->thread_count; i++)
         vec_release(&p.sequence[i].named);
     free(p.sequence);
-    vec_release(&p.span_track);
+    vec_release(&p.spans);
     vec_release(&p.counter_track);
     buf_release(&p.buf);
     buf_release(&p.packet);

@@ -107,8 +107,8 @@ enum ring_ext {
     RING_EXT_THREAD_NAME = 6, /* text */
     RING_EXT_MARK = 7,        /* text */
     RING_EXT_COUNTER = 8,     /* f64 value, text */
-    RING_EXT_SPAN_BEGIN = 9,  /* text */
-    RING_EXT_SPAN_END = 10,
+    RING_EXT_SPAN_BEGIN = 9,  /* its number, text */
+    RING_EXT_SPAN_END = 10,   /* its number */
     RING_EXT_GC_BEGIN = 12, /* u64 generation */
     RING_EXT_GC_END = 13,   /* u64 collected */
     /* of the record that comes next; texts of RING_MAX_NOTE bytes at most */

@@ -154,14 +154,28 @@ static void take_text(struct feed *f, uint64_t first, size_t at, size_t bytes,
     ret->len = ret->text ? (uint32_t)len : 0;
 }
 
-static void end_span(struct feed *f, uint64_t ns)
+/* Which of the open ones ends. A number that is not there is of one that was entered again, here or by another thread,
+ * before it was left: such are inside of each other. */
+static size_t open_span(const struct feed *f, uint64_t number)
+{
+    size_t at = f->spans.len;
+    while (at && f->spans.data[at - 1].number != number)
+        at--;
+    return (at ? at : f->spans.len) - 1;
+}
+
+static void end_span(struct feed *f, uint64_t number, uint64_t ns)
 {
     struct feed_mark *m = f->spans.len && f->marks.len < MAX_MARKS ? vec_push(&f->marks) : NULL;
     if (!m) {
         f->nonsense++;
         return;
     }
-    *m = f->spans.data[--f->spans.len];
+    size_t at = open_span(f, number);
+    *m = f->spans.data[at];
+    f->spans.len--;
+    memmove(f->spans.data + at, f->spans.data + at + 1,
+            (f->spans.len - at) * sizeof *f->spans.data);
     m->kind = RING_EXT_SPAN_END;
     m->end_ns = ns;
 }
@@ -169,12 +183,14 @@ static void end_span(struct feed *f, uint64_t ns)
 static void take_mark(struct feed *f, const struct session_clock *clock, enum ring_ext kind,
                       uint64_t first, size_t bytes)
 {
-    uint64_t ns = ns_of(f, clock, f->tick);
+    uint64_t ns = ns_of(f, clock, f->tick), number = 0;
+    bool is_span = kind == RING_EXT_SPAN_BEGIN;
+    if ((is_span || kind == RING_EXT_SPAN_END) && bytes >= sizeof number)
+        copy_payload(f, first, 0, &number, sizeof number);
     if (kind == RING_EXT_SPAN_END) {
-        end_span(f, ns);
+        end_span(f, number, ns);
         return;
     }
-    bool is_span = kind == RING_EXT_SPAN_BEGIN;
     struct feed_mark *m = NULL;
     if (is_span && f->spans.len < MAX_SPANS)
         m = vec_push(&f->spans);
@@ -184,9 +200,9 @@ static void take_mark(struct feed *f, const struct session_clock *clock, enum ri
         f->nonsense++;
         return;
     }
-    *m = (struct feed_mark){.kind = kind, .begin_ns = ns, .end_ns = ns};
-    size_t at = kind == RING_EXT_COUNTER ? sizeof m->value : 0;
-    if (at && bytes >= at)
+    *m = (struct feed_mark){.kind = kind, .begin_ns = ns, .end_ns = ns, .number = number};
+    size_t at = kind == RING_EXT_COUNTER ? sizeof m->value : is_span ? sizeof number : 0;
+    if (kind == RING_EXT_COUNTER && bytes >= at)
         copy_payload(f, first, 0, &m->value, sizeof m->value);
     take_text(f, first, at, bytes, m);
 }

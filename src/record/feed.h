@@ -31,6 +31,7 @@ void feed_code_release(struct feed_code *c);
 struct feed_mark {
     enum ring_ext kind; /* RING_EXT_MARK, _COUNTER, _SPAN_BEGIN: still open, _SPAN_END: ended */
     uint64_t begin_ns, end_ns;
+    uint64_t number; /* of a span */
     double value;
     char *text;
     uint32_t len;

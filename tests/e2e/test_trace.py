@@ -433,6 +433,63 @@ def test_marks(python):
     assert at["load"][0] <= at["p\u00e4rse"][0] <= at["p\u00e4rse"][1] <= at["load"][1] <= at["fails"][0]
 
 
+TASKS = """
+import asyncio, sys
+sys.path.insert(0, sys.argv[1])
+import pyrometer
+async def work(name, before, inside):
+    await asyncio.sleep(before)
+    with pyrometer.span(name):
+        await asyncio.sleep(inside)
+        with pyrometer.span("brief"):
+            pass
+async def main():
+    await asyncio.gather(work("request", 0, 1.2), work("request", 0.2, 0.3), work("other", 0.3, 1.2))
+asyncio.new_event_loop().run_until_complete(main())
+"""
+
+
+def told_in_perfetto(path, *options):
+    """[(name, begin, end)] of spans, in seconds, as the format's rules have it: what ends on a track is what has begun last."""
+    protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+    trace = protos.Trace()
+    pyrometer("export", "perfetto", "-o", "told.pftrace", "--force", path, check=0)
+    with open("told.pftrace", "rb") as f:
+        trace.ParseFromString(f.read())
+    parents = {p.track_descriptor.uuid for p in trace.packet if p.HasField("track_descriptor")}
+    told = [p for p in trace.packet if p.HasField("track_event") and not p.sequence_flags and p.track_event.type in (1, 2)]
+    found, open_spans = [], collections.defaultdict(list)
+    for p in sorted(told, key=lambda p: (p.timestamp, p.track_event.type == 1)):
+        assert p.track_event.track_uuid in parents
+        track = open_spans[p.track_event.track_uuid]
+        if p.track_event.type == 1:
+            track.append((p.track_event.name, p.timestamp * 1e-9))
+        else:
+            found.append((*track.pop(), p.timestamp * 1e-9))
+    return found
+
+
+def test_spans_of_tasks(python):
+    """They overlap: each has its own end, whoever began last."""
+    pyrometer("run", "--quiet", "--trace", "-o", "tasks.pyro", "--", python.path, "-c", TASKS, os.path.join(ROOT, "python"), check=0)
+    pyrometer("verify", "tasks.pyro", check=0)
+    events = json.loads(pyrometer("export", "chrome", "--all", "tasks.pyro", check=0).stdout)["traceEvents"]
+    begins, ends = ({e["id"]: e for e in events if e["ph"] == ph} for ph in "be")
+    spans = sorted((begins[i]["name"], begins[i]["ts"] * 1e-6, ends[i]["ts"] * 1e-6) for i in begins)
+    assert [s[0] for s in spans] == ["brief"] * 3 + ["other", "request", "request"]
+    (_, first, first_end), (_, second, second_end) = spans[4:]
+    other, other_end = spans[3][1:]
+    assert first < second < other and second_end < first_end < other_end, spans
+    assert first_end - first >= 1.19 and 0.29 <= second_end - second < 1.1 and other_end - other >= 1.19
+    rows = [[(b[2], b[0], b[1]) for b in row] for t in timeline("tasks.pyro", "--pixels", "1000000")["threads"] for row in t["spans"]]
+    for row in rows:
+        assert all(a[2] <= b[1] for a, b in zip(row, row[1:])), "boxes of a row overlap"
+    assert len(rows) == 4 and len(sum(rows, [])) == 6
+    for told in (sorted(sum(rows, [])), sorted(told_in_perfetto("tasks.pyro"))):
+        assert [t[0] for t in told] == [s[0] for s in spans]
+        assert [t[2] - t[1] for t in told] == pytest.approx([s[2] - s[1] for s in spans], abs=1e-5)
+
+
 def test_marks_without_a_listener(python):
     import subprocess
     done = subprocess.run(marks_program(python), stdout=subprocess.PIPE, check=True, encoding="utf-8")
