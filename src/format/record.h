@@ -154,9 +154,8 @@ struct record_memory {
     uint32_t flags; /* enum record_memory_flag */
     uint64_t time_ns;
     uint64_t live_bytes, live_count; /* allocated and not given back by then */
-    uint64_t
-        peak_bytes;   /* the most that ever was until then (of samples: by our best estimate) … */
-    uint64_t peak_ns; /* … and when */
+    uint64_t peak_bytes;             /* the most until then, or an estimate of it … */
+    uint64_t peak_ns;                /* … and when */
 };
 
 /* Allocations of 2^bin to 2^(bin+1)-1 bytes (bin 0: of 0 or 1) since the checkpoint before: sums
