@@ -39,6 +39,11 @@ struct run {
     bool told[IDS];
 };
 
+static uint64_t address_of(uint32_t id)
+{
+    return BLOCK_BASE + 16ull * id;
+}
+
 static void allocate(struct run *r, uint32_t id, uint64_t size)
 {
     double chance = -expm1(-(double)size / INTERVAL);
@@ -47,7 +52,7 @@ static void allocate(struct run *r, uint32_t id, uint64_t size)
     r->live += size;
     r->peak = r->live > r->peak ? r->live : r->peak;
     if (r->told[id])
-        heap_alloc(&r->heap, id % SITES, BLOCK_BASE + 16 * id, size, r->tick++);
+        heap_alloc(&r->heap, id % SITES, address_of(id), size, r->tick++);
 }
 
 static void release(struct run *r, uint32_t id)
@@ -55,7 +60,7 @@ static void release(struct run *r, uint32_t id)
     struct heap_undo undo;
     r->live -= r->size[id];
     if (r->told[id])
-        heap_free(&r->heap, BLOCK_BASE + 16 * id, false, &undo);
+        heap_free(&r->heap, address_of(id), false, &undo);
 }
 
 static void grow(struct run *r, uint32_t count, uint64_t size)
