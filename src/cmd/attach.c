@@ -71,6 +71,9 @@ int cmd_attach(int argc, char **argv)
         return cmd_fail(CMD_USAGE,
                         "attach --memory needs a program that lets us in by itself: start it with "
                         "'pyrometer run --memory', or use pyrometer.memory() in it");
+    status = cmd_check_process(pid);
+    if (status)
+        return status;
     struct remote *probe = NULL; /* before anything is made for a process that cannot be read */
     int probed = remote_open(NULL, pid, &probe);
     remote_close(probe);

@@ -439,6 +439,8 @@ int cmd_dump(int argc, char **argv)
     if (operands != 1)
         return cmd_fail(CMD_USAGE, "dump needs the number of one process");
     int status = cmd_parse_pid(argv[first], &d.pid);
+    if (!status)
+        status = cmd_check_process(d.pid);
     if (status)
         return status;
     struct remote *r = NULL;

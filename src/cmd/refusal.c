@@ -1,11 +1,24 @@
 #include "cmd/refusal.h"
 
 #include "base/err.h"
+#include "base/io.h"
 #include "cmd/cmd.h"
 #include "record/rights.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The process that a number belongs to, which may be a thread's; 0: nobody's. */
+static long process_of(long number)
+{
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/%ld/status", number);
+    const char *found = io_read_text(path, text, sizeof text) > 0 ? strstr(text, "\nTgid:") : NULL;
+    return found ? strtol(found + strlen("\nTgid:"), NULL, 10) : 0;
+}
 
 int cmd_parse_pid(const char *text, pid_t *ret)
 {
@@ -16,6 +29,14 @@ int cmd_parse_pid(const char *text, pid_t *ret)
         return cmd_fail(CMD_USAGE, "'%s' is not the number of a process", text);
     *ret = (pid_t)pid;
     return 0;
+}
+
+int cmd_check_process(pid_t pid)
+{
+    long whole = process_of(pid);
+    if (!whole || whole == pid)
+        return 0;
+    return cmd_fail(CMD_FAILED, "%d is a thread of process %ld: give that number", (int)pid, whole);
 }
 
 bool cmd_is_refusal(int code)

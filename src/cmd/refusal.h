@@ -8,6 +8,10 @@
 /* A PID operand. 0, or the exit status after a line. */
 int cmd_parse_pid(const char *text, pid_t *ret);
 
+/* Is it no thread's number? The kernel takes one for its process, but a recording would have the wrong name. 0, or the exit status
+ * after a line. */
+int cmd_check_process(pid_t pid);
+
 /* Is it a code by which remote_open() says that a process cannot be read? */
 bool cmd_is_refusal(int code);
 

@@ -47,6 +47,21 @@ def test_pid_that_is_none(command, pid):
 
 
 @pytest.mark.parametrize("command", ["attach", "dump"])
+def test_number_of_a_thread(command, default_python, virgin):
+    """The kernel would take it for its process, and a recording would have a process that there is not."""
+    program = ("import threading, time\nt = threading.Thread(target=time.sleep, args=(300,), daemon=True)\nt.start()\n"
+               "print(t.native_id, flush=True)\ntime.sleep(300)\n")
+    with subprocess.Popen([default_python.path, "-c", program], stdout=subprocess.PIPE, encoding="ascii") as process:
+        try:
+            tid = int(process.stdout.readline())
+            line = one_line_error(pyrometer(command, tid), 1)
+            assert "%d is a thread of process %d" % (tid, process.pid) in line
+            assert not list(virgin.iterdir())
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("command", ["attach", "dump"])
 def test_not_python(command, target):
     with Target(["sleep", "300"], ready=None) as one:
         line = one_line_error(pyrometer(command, one.pid), 1)
