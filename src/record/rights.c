@@ -127,10 +127,14 @@ void rights_describe(const struct rights_facts *f, enum rights_rule rule, char *
                "(sudo), or inside that container with --cap-add SYS_PTRACE";
         break;
     case RIGHTS_UNKNOWN:
-        text = f->in_container
-                   ? "this container does not allow it: start it with --cap-add SYS_PTRACE"
-                   : "a security module (SELinux, AppArmor) forbids it: ask who looks after this "
-                     "machine";
+        if (!f->in_container)
+            text = "a security module (SELinux, AppArmor) forbids it: ask who looks after this "
+                   "machine";
+        else if (may_trace(f)) /* the capability is there: it is not that */
+            text = "a security module forbids it to this container: start it with --security-opt "
+                   "apparmor=unconfined (or label=disable, with SELinux)";
+        else
+            text = "this container does not allow it: start it with --cap-add SYS_PTRACE";
         break;
     }
     snprintf(dst, size, "%s", text);

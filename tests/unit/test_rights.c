@@ -163,6 +163,9 @@ static void test_unknown(void **state)
     (void)state;
     struct rights_facts f = root();
     expect(&f, RIGHTS_UNKNOWN, "security module");
+    f.in_container = true; /* with the capability, which is no remedy then */
+    expect(&f, RIGHTS_UNKNOWN, "--security-opt");
+    f = harmless();
     f.in_container = true;
     expect(&f, RIGHTS_UNKNOWN, "--cap-add SYS_PTRACE");
 }
