@@ -6,6 +6,7 @@ sample that was still moving after the last try is marked `<moving>`; marked one
 judged. The same programs with the check switched off must show torn stacks, or these tests prove
 nothing.
 """
+import functools
 import json
 import math
 import os
@@ -31,7 +32,23 @@ def recursion_possible(frames):
     return all(name == ("even", "odd")[i % 2] for i, name in enumerate(names))
 
 
+@functools.lru_cache(maxsize=None)
+def line_of(text):
+    """Where a line of generators.py is that begins so."""
+    with open(workload("generators.py"), encoding="utf-8") as f:
+        number, = [i for i, line in enumerate(f, 1) if line.strip().startswith(text)]
+    return number
+
+
+def is_being_made(frames):
+    """gen_a_0, called by main, at its `def`: it has not begun, but becomes a generator. Later drive_a is below it."""
+    return any(len(frames) > 1 and re.match(r"main \(.*:%d\)$" % line_of("a, b ="), frames[-2])
+               and re.match(r"gen_%s_0 \(.*:%d\)$" % (letter, line_of("def gen_%s_0" % letter)), frames[-1]) for letter in "ab")
+
+
 def generators_possible(frames):
+    if is_being_made(frames):
+        return True
     chain = names_in(frames, r"\b(drive|gen|leaf)_([ab])(?:_(\d))?\b")
     if len({letter for _, letter, _ in chain}) > 1:
         return False
