@@ -509,7 +509,7 @@ def test_both_instruments(default_python, tmp_path):
     exact = recording.report("--metric", "raw")  # with the cost of the stamps, as the program's own clock has it
     spin = of_file(exact["rows"], "x.py")["spin"]
     # the agent's own pauses for thought, a microsecond for some thousand calls, are nobody's time
-    assert spin["calls"] == 1 and spin["total"] + exact["losses"]["event_wait_seconds"] >= 0.4 * CLOCKS * 0.995
+    assert spin["calls"] == 1 and spin["total"] + exact["losses"]["event_wait_seconds"] >= 0.4 * CLOCKS * 0.99
     text = pyrometer("report", recording.path, check=0).stdout
     assert "samples" in text and "ncalls" not in text
     assert os.path.getsize(recording.path) > 0
