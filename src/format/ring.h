@@ -109,8 +109,8 @@ enum ring_ext {
     RING_EXT_COUNTER = 8,     /* f64 value, text */
     RING_EXT_SPAN_BEGIN = 9,  /* its number, text */
     RING_EXT_SPAN_END = 10,   /* its number */
-    RING_EXT_GC_BEGIN = 12, /* u64 generation */
-    RING_EXT_GC_END = 13,   /* u64 collected */
+    RING_EXT_GC_BEGIN = 12,   /* u64 generation */
+    RING_EXT_GC_END = 13,     /* u64 collected */
     /* of the record that comes next; texts of RING_MAX_NOTE bytes at most */
     RING_EXT_EXCEPTION = 11, /* text: name of the type */
     RING_EXT_TASK = 14,      /* text: name of the task whose outermost coroutine begins */
