@@ -421,11 +421,26 @@ int procs_add_open(struct procs *p, struct remote *remote, uint64_t now_ns)
     return rc;
 }
 
+/* A guest was quicker to speak than we to look: it is met now, or it would be a second process when we do. */
+static bool meet_speaker(struct procs *p, pid_t pid, uint32_t *ret)
+{
+    pid_t parent;
+    if (procfs_examine((uint64_t)pid, &parent) != PROCFS_PROCESS)
+        return false;
+    scan_all(p, clock_mono_ns()); /* its parents may not have been met, either */
+    struct proc *c = find(p, pid);
+    if (!c)
+        return false;
+    c->was_python = true;
+    *ret = c->record.id;
+    return true;
+}
+
 uint32_t procs_id_of(struct procs *p, pid_t pid, pid_t parent, const char *python,
                      uint64_t start_ns)
 {
     uint32_t id;
-    if (has_number(p, pid, &id))
+    if (has_number(p, pid, &id) || meet_speaker(p, pid, &id))
         return id;
     uint64_t origin = p->shared->origin_ns;
     struct proc c = {.record = {.id = p->next_id++,
