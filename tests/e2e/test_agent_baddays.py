@@ -264,7 +264,8 @@ def test_numbers_of_a_container(python, is_root, tmp_path, instrument):
     assert counts()[:3] == (4000001, 4000011, 1)
     known = recording.info()
     inside = [p for p in known["processes"] if p["kind"] == "python"]
-    assert len(inside) == 3 and known["stats"]["threads_seen"] == 5, (known["processes"], known["threads"])
+    # what was `unshare` at one look may have ended as Python by the next; its threads are known all the same
+    assert 2 <= len(inside) <= 3 and known["stats"]["threads_seen"] == 5, (known["processes"], known["threads"])
     assert not {p["pid"] for p in inside} & {1, 4000001, 4000011}
     if instrument == "--calls":
         assert calls_in(recording)["f"] == 5 * 500
