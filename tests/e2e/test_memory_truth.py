@@ -465,7 +465,7 @@ def ask(*args):
 def test_growth_covers_the_truth(default_python, truth_env, tmp_path, scale):
     """What an iteration leaves behind, with neighbours that come and go and without them."""
     for more in ([], ["1"]):
-        command, low_bar = [program("leaking"), *more], scale(0.7, 0.93)
+        command, low_bar = [program("leaking"), *more], scale(0.7, 0.85)
         recording = seeded(default_python, truth_env, tmp_path, command, "objects")
         truth = ask("memory", "leaks", recording.path)["growth"]
         os.unlink(recording.path)
@@ -493,7 +493,7 @@ def test_peak_of_replaced_blocks_covers_the_truth(default_python, truth_env, tmp
     truth, _ = peak("objects")
     found = [peak("sampled", seed) for seed in range(1, scale(7, 41))]
     hits = [abs(estimate - truth) <= error for estimate, error in found]
-    assert sum(hits) / len(hits) >= scale(0.7, 0.9), (truth, found)
+    assert sum(hits) / len(hits) >= scale(0.7, 0.8), (truth, found)
     off = sum(estimate - truth for estimate, _ in found) / len(found) / (found[0][1] / Z95)
     assert abs(off) < scale(1.5, 0.8), (off, found)
 
