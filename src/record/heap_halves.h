@@ -2,7 +2,7 @@
  *
  * What is alive is estimated without bias at every moment, but the highest of many estimates is not an estimate of the highest: it
  * is the moment at which chance was kindest. A program that replaces its blocks again and again gives chance many tries, and the peak
- * comes out three standard deviations too high.
+ * comes out some two standard deviations too high.
  *
  * So the sample is split into two that know nothing of each other. A block was told with the chance 1 - exp(-n / interval): as if
  * points fell on the bytes at random, and it was hit by one at least. Each point goes to one half or the other by the dice, so

@@ -449,7 +449,7 @@ asyncio.new_event_loop().run_until_complete(main())
 """
 
 
-def told_in_perfetto(path, *options):
+def told_in_perfetto(path):
     """[(name, begin, end)] of spans, in seconds, as the format's rules have it: what ends on a track is what has begun last."""
     protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     trace = protos.Trace()
