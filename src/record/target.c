@@ -28,6 +28,10 @@ struct track {
     uint32_t serial; /* of the remote thread */
     uint32_t id;     /* in the file */
     bool seen;
+    /* A thread that goes into a sub-interpreter has a state in each of the two. They are one thread: the state in the interpreter with
+     * the lower number is its home and speaks for it, the other has its id. */
+    struct track *home; /* NULL: this one is it */
+    bool has_guests;    /* it is the home of others */
     struct threadstate os;
     VEC(uint32_t) nodes; /* trie nodes of the last stack, root first */
     uint64_t last_ns;    /* of the last sample */
@@ -118,7 +122,7 @@ static void close_run(struct target *t, struct track *k)
 static void track_drop(struct target *t, struct track *k)
 {
     close_run(t, k);
-    if (!threadstate_has_ended(&k->os))
+    if (!k->home && !threadstate_has_ended(&k->os))
         threadids_leave(t->shared->threads, THREADID_SAMPLER, k->id);
     threadstate_close(&k->os);
     vec_release(&k->nodes);
@@ -150,13 +154,19 @@ static bool has_task(const struct track *k)
     return k->os.syscall_fd >= 0 || k->os.stat_fd >= 0;
 }
 
-static struct track *track_new(struct target *t, const struct remote_thread *r, uint64_t now_ns)
+static struct track *track_new(struct target *t, const struct remote_thread *r, struct track *home,
+                               uint64_t now_ns)
 {
     struct track *k = calloc(1, sizeof *k);
     if (!k)
         return NULL;
     k->serial = r->serial;
     threadstate_open(&k->os, remote_pid(t->remote), r->tid);
+    if (home) {
+        k->home = home;
+        k->id = home->id;
+        return k;
+    }
     bool is_new;
     k->id = threadids_get(t->shared->threads, THREADID_SAMPLER, t->process, r->ident,
                           has_task(k) ? r->tid : 0, &is_new);
@@ -175,13 +185,13 @@ static void meet_task(struct target *t, struct track *k, const struct remote_thr
         return;
     threadstate_close(&k->os);
     threadstate_open(&k->os, remote_pid(t->remote), r->tid);
-    if (has_task(k))
+    if (has_task(k) && !k->home)
         write_thread(t, k, r, now_ns - t->shared->origin_ns);
 }
 
 static void update_name(struct target *t, size_t index, struct track *k, uint64_t now_ns)
 {
-    if (now_ns < k->name_due_ns)
+    if (k->home || now_ns < k->name_due_ns)
         return;
     k->name_due_ns = now_ns + k->name_wait_ns;
     k->name_wait_ns = min_u64(k->name_wait_ns * 2, NAME_MAX_NS);
@@ -199,6 +209,54 @@ static void update_name(struct target *t, size_t index, struct track *k, uint64_
     write_thread(t, k, remote_thread(t->remote, index), now_ns - t->shared->origin_ns);
 }
 
+static struct track *find_track(const struct target *t, uint32_t serial, size_t *hint)
+{
+    for (size_t i = 0; i < t->tracks.len; i++) {
+        struct track *k = t->tracks.data[(*hint + i) % t->tracks.len];
+        if (k->serial == serial) {
+            *hint += i + 1;
+            return k;
+        }
+    }
+    return NULL;
+}
+
+/* The track, of those there are, of the same thread in the interpreter with the lowest number; NULL if that is this one. */
+static struct track *find_home(const struct target *t, struct track *const *tracks, size_t index)
+{
+    const struct remote_thread *own = remote_thread(t->remote, index);
+    size_t best = index;
+    for (size_t i = 0, n = remote_thread_count(t->remote); i < n; i++) {
+        const struct remote_thread *r = remote_thread(t->remote, i);
+        if (tracks[i] && r->ident == own->ident &&
+            r->interpreter < remote_thread(t->remote, best)->interpreter)
+            best = i;
+    }
+    return best == index ? NULL : tracks[best];
+}
+
+/* Tracks for the threads that have none, those of the main interpreter first: they are homes. */
+static int meet_threads(struct target *t, struct track **tracks, bool in_main, uint64_t now_ns)
+{
+    for (size_t i = 0, n = remote_thread_count(t->remote); i < n; i++) {
+        const struct remote_thread *r = remote_thread(t->remote, i);
+        if ((r->interpreter == 0) != in_main)
+            continue;
+        struct track *home = in_main ? NULL : find_home(t, tracks, i);
+        if (!tracks[i])
+            tracks[i] = track_new(t, r, home, now_ns);
+        else
+            meet_task(t, tracks[i], r, now_ns);
+        if (!tracks[i])
+            return E_NOMEM;
+        tracks[i]->home = home;
+        tracks[i]->has_guests = false;
+        if (home)
+            home->has_guests = true;
+    }
+    return 0;
+}
+
 /* Brings the tracks into step with the remote's threads: tracks[i] belongs to thread i. */
 static int align_tracks(struct target *t, uint64_t now_ns)
 {
@@ -208,32 +266,20 @@ static int align_tracks(struct target *t, uint64_t now_ns)
         return E_NOMEM;
     for (size_t i = 0; i < t->tracks.len; i++)
         t->tracks.data[i]->seen = false;
-    size_t hint = 0;
-    int rc = 0;
-    for (size_t i = 0; i < n && rc == 0; i++) {
-        const struct remote_thread *r = remote_thread(t->remote, i);
-        struct track *k = NULL;
-        for (size_t j = 0; j < t->tracks.len && !k; j++) {
-            struct track *candidate = t->tracks.data[(hint + j) % t->tracks.len];
-            if (candidate->serial == r->serial) {
-                k = candidate;
-                hint += j + 1;
-            }
-        }
-        if (!k)
-            k = track_new(t, r, now_ns);
-        else
-            meet_task(t, k, r, now_ns);
-        if (!k) {
-            rc = E_NOMEM;
-            break;
-        }
-        k->seen = true;
-        next.data[next.len++] = k;
+    for (size_t i = 0, hint = 0; i < n; i++) {
+        next.data[i] = find_track(t, remote_thread(t->remote, i)->serial, &hint);
+        if (next.data[i])
+            next.data[i]->seen = true;
     }
+    int rc = meet_threads(t, next.data, true, now_ns);
+    if (rc == 0)
+        rc = meet_threads(t, next.data, false, now_ns);
     for (size_t i = 0; i < t->tracks.len; i++)
         if (!t->tracks.data[i]->seen)
             track_drop(t, t->tracks.data[i]);
+    for (size_t i = 0; i < n; i++) /* without memory some have none */
+        if (next.data[i])
+            next.data[next.len++] = next.data[i];
     free(t->tracks.data);
     memcpy(&t->tracks, &next, sizeof next);
     return rc;
@@ -349,6 +395,48 @@ static bool still_asleep(struct track *k)
     return k->run.count && k->asleep && threadstate_slept(&k->os);
 }
 
+/* No Python code runs in this state of a thread just now. */
+static void rest(struct target *t, struct track *k, uint64_t now_ns)
+{
+    close_run(t, k);
+    k->nodes.len = 0;
+    k->last_ns = now_ns;
+}
+
+static bool has_code(const struct remote_sample *s)
+{
+    return s->depth || s->moving;
+}
+
+/* Books what was seen of a thread. */
+static int take_sample(struct target *t, size_t index, const struct remote_sample *s,
+                       uint64_t now_ns)
+{
+    struct track *k = t->tracks.data[index];
+    uint64_t *stats = t->shared->stats->value;
+    stats[RECORD_STAT_SAMPLES_RETRIED] += s->tries > 1;
+    stats[RECORD_STAT_SAMPLES_MARKED] += s->moving;
+    stats[RECORD_STAT_SAMPLES_DAMAGED] += s->damaged;
+    unsigned state = state_bits(t, index, k, s, now_ns);
+    if (k->os.ended) { /* what was read is of a thread that came after it, or of nobody */
+        threadstate_close(&k->os);
+        k->os.ended = false;
+        remote_thread_has_ended(t->remote, index);
+        return E_NOTREADY;
+    }
+    k->asleep = !(state & (RECORD_ON_CPU | RECORD_HOLDS_GIL | RECORD_MOVING));
+    if (!has_code(s)) { /* a thread about to start or to end */
+        rest(t, k, now_ns);
+        return 0;
+    }
+    uint32_t stack = s->unchanged && k->run.count && !(k->run.state & RECORD_MOVING) && !s->moving
+                         ? k->run.stack
+                         : stack_node(t, k, s);
+    extend_run(t, k, stack, state, now_ns);
+    update_name(t, index, k, now_ns);
+    return 0;
+}
+
 static int sample_thread(struct target *t, size_t index, uint64_t now_ns)
 {
     struct track *k = t->tracks.data[index];
@@ -361,32 +449,36 @@ static int sample_thread(struct target *t, size_t index, uint64_t now_ns)
     }
     struct remote_sample s;
     int rc = remote_sample_thread(t->remote, index, &s);
-    if (rc < 0)
-        return rc;
-    uint64_t *stats = t->shared->stats->value;
-    stats[RECORD_STAT_SAMPLES_RETRIED] += s.tries > 1;
-    stats[RECORD_STAT_SAMPLES_MARKED] += s.moving;
-    stats[RECORD_STAT_SAMPLES_DAMAGED] += s.damaged;
-    unsigned state = state_bits(t, index, k, &s, now_ns);
-    if (k->os.ended) { /* what was read is of a thread that came after it, or of nobody */
-        threadstate_close(&k->os);
-        k->os.ended = false;
-        remote_thread_has_ended(t->remote, index);
-        return E_NOTREADY;
+    return rc < 0 ? rc : take_sample(t, index, &s, now_ns);
+}
+
+/* A thread with states in several interpreters runs in one of them: in the one whose lock it has, else in the one it went into last,
+ * which has the highest number of those with frames. Below 3.12 a thread may lend its state to another one that goes into the
+ * interpreter it made: the lock tells that, and so every thread is counted once all the same. */
+static int sample_states(struct target *t, size_t home, uint64_t now_ns)
+{
+    struct remote_sample best = {0}, s;
+    size_t chosen = home;
+    for (size_t i = 0; i < t->tracks.len; i++) {
+        if (i != home && t->tracks.data[i]->home != t->tracks.data[home])
+            continue;
+        int rc = remote_sample_thread(t->remote, i, &s);
+        if (rc < 0)
+            return rc;
+        bool better =
+            !has_code(&best) || s.holds_gil > best.holds_gil ||
+            (s.holds_gil == best.holds_gil && remote_thread(t->remote, i)->interpreter >
+                                                  remote_thread(t->remote, chosen)->interpreter);
+        if (has_code(&s) && better) {
+            best = s;
+            chosen = i;
+        }
     }
-    k->asleep = !(state & (RECORD_ON_CPU | RECORD_HOLDS_GIL | RECORD_MOVING));
-    if (s.depth == 0 && !s.moving) { /* no Python code: a thread about to start or to end */
-        close_run(t, k);
-        k->nodes.len = 0;
-        k->last_ns = now_ns;
-        return 0;
-    }
-    uint32_t stack = s.unchanged && k->run.count && !(k->run.state & RECORD_MOVING) && !s.moving
-                         ? k->run.stack
-                         : stack_node(t, k, &s);
-    extend_run(t, k, stack, state, now_ns);
-    update_name(t, index, k, now_ns);
-    return 0;
+    for (size_t i = 0; i < t->tracks.len; i++)
+        if (i != chosen && (i == home || t->tracks.data[i]->home == t->tracks.data[home]))
+            rest(t, t->tracks.data[i], now_ns);
+    update_name(t, home, t->tracks.data[home], now_ns);
+    return take_sample(t, chosen, &best, now_ns);
 }
 
 int target_new(struct target_shared *shared, struct remote *remote, uint32_t process_id,
@@ -429,7 +521,10 @@ int target_sample(struct target *t, uint64_t now_ns)
             update_name(t, i, t->tracks.data[i], now_ns);
             continue;
         }
-        rc = sample_thread(t, i, now_ns);
+        if (t->tracks.data[i]->home) /* it is looked at with its home */
+            continue;
+        rc = t->tracks.data[i]->has_guests ? sample_states(t, i, now_ns)
+                                           : sample_thread(t, i, now_ns);
         if (rc == E_NOTREADY || rc == E_BADMEM) {
             t->shared->stats->value[RECORD_STAT_SAMPLES_FAILED]++;
             t->refresh_ns = 0; /* that thread has ended */

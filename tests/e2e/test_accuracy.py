@@ -205,8 +205,44 @@ def test_subinterpreter(python, tmp_path):
     if bare.returncode == 77:
         pytest.skip("this Python has no sub-interpreters to offer")
     recording = record([python.path, workload("subinterp.py"), "0.5"], tmp_path / "x.pyro")
-    assert recording.row("inside")["self"] > 0
-    assert recording.row("outside")["self"] > 0
+    inside, outside = (recording.row(name)["self"] for name in ("inside", "outside"))
+    assert inside > 0 and outside > 0
+    # one thread with a state in each of the two interpreters: it is counted once, and `main` does not run while `inside` does
+    report = recording.report("--by", "thread")
+    assert [r["name"] for r in report["rows"]] == ["MainThread"]
+    assert report["total"] <= report["run"]["elapsed_seconds"]
+    main = recording.row("main", file="subinterp.py")
+    assert main["self"] < 0.2 * inside
+
+
+LENT = """
+import sys, threading, time
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+made = interpreters.create()
+def go():
+    interpreters.run_string(made, "import time\\nend = time.perf_counter() + 0.5\\nwhile time.perf_counter() < end: pass")
+thread = threading.Thread(target=go, name="goer")
+thread.start()
+end = time.perf_counter() + 0.5
+while time.perf_counter() < end:
+    pass
+thread.join()
+"""
+
+
+def test_subinterpreter_of_another_thread(python, tmp_path):
+    """It goes into an interpreter that the main thread has made, below 3.12 with a state of that: each thread is counted once."""
+    app = tmp_path / "lent.py"
+    app.write_text(LENT, encoding="utf-8")
+    bare = subprocess.run([python.path, workload("subinterp.py"), "0.01"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if bare.returncode == 77:
+        pytest.skip("this Python has no sub-interpreters to offer")
+    report = record([python.path, str(app)], tmp_path / "x.pyro").report("--by", "thread")
+    assert {r["name"] for r in report["rows"]} == {"MainThread", "goer"}
+    assert all(r["self"] <= report["run"]["elapsed_seconds"] for r in report["rows"])
 
 
 def test_totals_agree(default_python, tmp_path):
