@@ -63,7 +63,7 @@ static py_object *evaluate_generator(py_tstate *tstate, py_inner *frame, int thr
 {
     if (!pyver_inner_is_generator(frame))
         return evaluate_default(tstate, frame, throwing);
-    bool resumes = pyver_inner_has_yielded(frame);
+    bool resumes = pyver_inner_has_started(frame);
     if (!resumes)
         note_begin(frame, mark);
     codes_emit(resumes ? RING_RESUME : RING_ENTER, mark, (uint64_t)(uintptr_t)frame);

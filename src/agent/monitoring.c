@@ -9,10 +9,11 @@
 #include "agent/notes.h"
 #include "agent/select.h"
 
-static py_object *monitoring; /* the module, kept */
-static py_object *tool_number;
-static py_object *never; /* sys.monitoring.DISABLE, kept */
-static bool filtering;   /* some code is left out, and so are the C functions it calls */
+static py_object *monitoring;              /* the module, kept */
+static py_object *tool_number, *tool_name; /* kept */
+static bool installed;                     /* and nobody else has taken us out */
+static py_object *never;                   /* sys.monitoring.DISABLE, kept */
+static bool filtering; /* some code is left out, and so are the C functions it calls */
 
 enum { FIRST_ARG = 0, OFFSET_ARG = 1, CALLABLE_ARG = 2, VALUE_ARG = 2 };
 
@@ -95,11 +96,13 @@ static py_object *on_resume(py_object *self, py_object *const *args, size_t n, p
     return py.none;
 }
 
-/* throw(), which like an unwinding comes for everybody */
+/* throw(), which like an unwinding comes for everybody. Into one that has not started it is the only call there will be. */
 static py_object *on_throw(py_object *self, py_object *const *args, size_t n, py_object *names)
 {
     if (mark_of(args) & RING_CODE_LEFT_OUT)
         return py.none;
+    if (pyver_is_before_start(args[FIRST_ARG], args[OFFSET_ARG]))
+        return on_start(self, args, n, names);
     return on_resume(self, args, n, names);
 }
 
@@ -215,12 +218,12 @@ static long event_number(const char *name)
 static bool take_tool(void)
 {
     static const char order[] = {5, 4, 3, 2, 1, 0};
-    py_object *name = py.PyUnicode_FromString("pyrometer");
+    tool_name = py.PyUnicode_FromString("pyrometer");
     bool found = false;
-    for (size_t i = 0; name && i < sizeof order && !found; i++) {
+    for (size_t i = 0; tool_name && i < sizeof order && !found; i++) {
         py_object *number = py.PyLong_FromLong(order[i]), *user = NULL;
         if (ask("get_tool", number, NULL, NULL, &user)) {
-            found = user == py.none && ask("use_tool_id", number, name, NULL, NULL);
+            found = user == py.none && ask("use_tool_id", number, tool_name, NULL, NULL);
             py.Py_DecRef(user);
         }
         if (found)
@@ -228,8 +231,6 @@ static bool take_tool(void)
         else
             py.Py_DecRef(number);
     }
-    if (name)
-        py.Py_DecRef(name);
     return found;
 }
 
@@ -241,10 +242,36 @@ static bool set_events(long mask)
     return good;
 }
 
+/* The number may be another's by now, whose events are its own. */
 static void take_out(void)
 {
-    set_events(0);
-    ask("free_tool_id", tool_number, NULL, NULL, NULL);
+    py_object *user = NULL;
+    if (!ask("get_tool", tool_number, NULL, NULL, &user))
+        return;
+    if (user == tool_name) {
+        set_events(0);
+        ask("free_tool_id", tool_number, NULL, NULL, NULL);
+    }
+    py.Py_DecRef(user);
+}
+
+/* The program has given our number free, or to somebody else: told once. */
+static bool tell_taken_out(void)
+{
+    if (!installed || !guest.on || pyver_ends())
+        return false;
+    installed = false;
+    atomic_fetch_add(&guest.session->unhooked, 1);
+    return true;
+}
+
+/* The interpreter lets a callback go: as a rule no event comes any more, and then nobody knows what runs. */
+static void on_callback_gone(void)
+{
+    if (tell_taken_out()) {
+        guest_emit_pause(RING_PAUSE_OTHER);
+        guest_resync();
+    }
 }
 
 bool monitoring_set_local(py_object *code, long mask)
@@ -252,6 +279,8 @@ bool monitoring_set_local(py_object *code, long mask)
     py_object *number = py.PyLong_FromLong(mask);
     bool good = ask("set_local_events", tool_number, code, number, NULL);
     py.Py_DecRef(number);
+    if (!good) /* up to 3.13 events go on for a number that is free, but no more can be asked for */
+        tell_taken_out();
     return good;
 }
 
@@ -286,7 +315,8 @@ bool monitoring_install(void)
         if (!(EVENTS[i].instrument & guest.instruments))
             continue;
         long number = event_number(EVENTS[i].name);
-        py_object *event = py.PyLong_FromLong(number), *call = pyver_callback(*EVENTS[i].call);
+        py_object *event = py.PyLong_FromLong(number),
+                  *call = pyver_callback(*EVENTS[i].call, on_callback_gone);
         if (number && call && ask("register_callback", tool_number, event, call, NULL) &&
             is_global(&EVENTS[i]))
             mask |= number;
@@ -295,5 +325,6 @@ bool monitoring_install(void)
         py.Py_DecRef(event);
     }
     guest_take_out = take_out;
-    return set_events(mask);
+    installed = set_events(mask);
+    return installed;
 }

@@ -40,7 +40,7 @@ enum { TRACEFUNC_AFTER_FUNC = 8, PROFILEOBJ_AFTER_FUNC = 16, USE_TRACING_BEFORE_
 enum { CFRAME_BEFORE_FUNC = 8 };
 
 /* Instructions that leave a generator without ending it; the same numbers in 3.8 to 3.11. */
-enum { OP_YIELD_FROM = 72, OP_YIELD_VALUE = 86 };
+enum { OP_YIELD_FROM = 72, OP_RETURN_GENERATOR = 75, OP_YIELD_VALUE = 86 };
 
 static void *find(const char *name)
 {
@@ -231,10 +231,11 @@ bool pyver_inner_is_generator(const py_inner *frame)
     return ((const uint8_t *)frame)[OWNER] == OWNED_BY_GENERATOR;
 }
 
-bool pyver_inner_has_yielded(const py_inner *frame)
+bool pyver_inner_has_started(const py_inner *frame)
 {
-    /* the state says "executing" by now, but the instruction it stopped at tells */
-    return *(const uint8_t *)py_pointer(frame, py.inner_instr) == OP_YIELD_VALUE;
+    /* the state says "executing" by now, but the instruction it stopped at tells: before its start that is the one that made the
+     * generator. (Later it need not be a yield: what ends the awaited one by an exception steps behind the loop that waited.) */
+    return *(const uint8_t *)py_pointer(frame, py.inner_instr) != OP_RETURN_GENERATOR;
 }
 
 bool pyver_inner_is_suspended(const py_inner *frame)
@@ -485,9 +486,17 @@ struct spec { /* PyType_Spec */
     const struct slot *slots;
 };
 
-py_object *pyver_callback(py_vectorcall func)
+static void (*callback_gone)(void);
+
+static void on_callback_end(py_object *callback)
 {
-    enum { T_PYSSIZET = 19, READONLY = 1, TP_CALL = 50, TP_MEMBERS = 72 };
+    (void)callback;
+    callback_gone();
+}
+
+py_object *pyver_callback(py_vectorcall func, void (*gone)(void))
+{
+    enum { T_PYSSIZET = 19, READONLY = 1, TP_CALL = 50, TP_MEMBERS = 72, TP_FINALIZE = 80 };
     enum { FLAG_DEFAULT = 1 << 18, FLAG_VECTORCALL = 1 << 11 };
     static py_object *type; /* kept for good: callbacks may outlive everything */
     static const struct member members[] = {
@@ -496,7 +505,11 @@ py_object *pyver_callback(py_vectorcall func)
     };
     if (!type) {
         void *call = find("PyVectorcall_Call");
-        const struct slot slots[] = {{TP_CALL, call}, {TP_MEMBERS, (void *)members}, {0}};
+        const struct slot slots[] = {{TP_CALL, call},
+                                     {TP_MEMBERS, (void *)members},
+                                     {TP_FINALIZE, (void *)on_callback_end},
+                                     {0}};
+        callback_gone = gone;
         const struct spec spec = {"pyrometer.callback", sizeof(struct callback), 0,
                                   FLAG_DEFAULT | FLAG_VECTORCALL, slots};
         type = call ? py.PyType_FromSpec((void *)&spec) : NULL;

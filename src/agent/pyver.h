@@ -107,6 +107,7 @@ enum { PY_DOMAIN_RAW = 0, PY_DOMAIN_MEM = 1, PY_DOMAIN_OBJECT = 2, PY_DOMAINS = 
     X(PyFrame_GetBack, py_frame *, (py_frame *))                                                   \
     X(PyFrame_GetCode, py_object *, (py_frame *))                                                  \
     X(PyInterpreterState_Main, void *, (void))                                                     \
+    X(PyInterpreterState_Head, void *, (void))                                                     \
     X(PyInterpreterState_ThreadHead, py_tstate *, (void *))                                        \
     X(PyThreadState_Next, py_tstate *, (py_tstate *))                                              \
     X(PyThreadState_Swap, py_tstate *, (py_tstate *))                                              \
@@ -192,6 +193,12 @@ static inline uint32_t py_u32(const void *o, uint32_t offset)
     return *(const uint32_t *)((const char *)o + offset);
 }
 
+/* Does the interpreter end? What it has is let go then. */
+static inline bool pyver_ends(void)
+{
+    return py.is_finalizing && py.is_finalizing();
+}
+
 /* Where in the interpreter's own state this address stands; NULL: nowhere. */
 void **pyver_find_in_runtime(const void *address);
 
@@ -215,7 +222,7 @@ bool pyver_frame_yields(py_frame *frame);
 
 /* 3.11, of an interpreter frame: does a generator hold it, has that run before, is it suspended? */
 bool pyver_inner_is_generator(const py_inner *frame);
-bool pyver_inner_has_yielded(const py_inner *frame);
+bool pyver_inner_has_started(const py_inner *frame);
 bool pyver_inner_is_suspended(const py_inner *frame);
 
 /* 3.8 to 3.10: how many calls deep a thread is. */
@@ -253,6 +260,14 @@ static inline uint32_t pyver_small_int(const py_object *number)
 {
     enum { DIGIT = 24 }; /* after the head and the size or tag, from 3.8 to 3.15 */
     return py_u32(number, DIGIT);
+}
+
+/* 3.12+: an instruction of a generator's code, by its offset: is it one of those that make the generator, where it waits until it is
+ * started? They stand before the first that can be traced, whose number is kept beside the slots. */
+static inline bool pyver_is_before_start(const py_object *code, const py_object *offset)
+{
+    enum { FIRST_BEFORE_EXTRA = 8, UNIT = 2 };
+    return pyver_small_int(offset) < py_u32(code, py.code_extra - FIRST_BEFORE_EXTRA) * UNIT;
 }
 
 /* Sets the C profile function of another thread; the caller holds the GIL. Below 3.12. */
@@ -320,7 +335,8 @@ py_object *pyver_function(const char *name, py_fastcall call);
 /* The bytes in a bytes object. */
 const uint8_t *pyver_bytes(const py_object *bytes, size_t *ret_len);
 
-/* An object that is called as `func`, by the quickest way; NULL on failure, with no error set. */
-py_object *pyver_callback(py_vectorcall func);
+/* An object that is called as `func`, by the quickest way; NULL on failure, with no error set. Whenever one of them is let go by
+ * all who had it, `gone` is called, which is the same for all. */
+py_object *pyver_callback(py_vectorcall func, void (*gone)(void));
 
 #endif

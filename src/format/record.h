@@ -386,7 +386,8 @@ uint64_t record_source_hash(const void *text, size_t len);
     X(EVENT_PAUSED_NS, "event_paused_ns", "time in which threads could not be traced")             \
     X(THREADS_REFUSED, "threads_refused", "threads for which there was no ring")                   \
     X(AGENTS_REFUSED, "agents_refused", "guests that turned back: of another version")             \
-    X(AGENTS_UNHOOKED, "agents_unhooked", "guests whose hooks could not be set")                   \
+    X(AGENTS_UNHOOKED, "agents_unhooked",                                                          \
+      "guests whose hooks could not be set, or were taken out")                                    \
     X(OWN_NEW, "own_new", "processes whose allocator has a C++ new of its own, not watched")       \
     X(INTERPRETERS_UNTRACED, "interpreters_untraced", "sub-interpreters, where no hook is")        \
     X(DRAIN_CPU_NS, "drain_cpu_ns", "CPU time of the thread that empties the rings")               \

@@ -183,6 +183,49 @@ def test_generators(python, calls_of):
 
 
 @pytest.mark.strict
+@pytest.mark.parametrize("more", [[], ["--no-c-calls"]], ids=["with-c", "no-c"])
+def test_what_is_thrown_through_a_generator_is_a_resume(python, tmp_path, more):
+    """What ends the inner one by an exception goes on in the outer one, which waits at no yield by then."""
+    text = (
+        "def outer():\n"
+        "    try: yield from inner()\n"
+        "    except KeyError: yield 2\n"
+        "def inner(): yield 1\n"
+        "for _ in range(10):\n"
+        "    g = outer(); next(g); g.throw(KeyError); g.close()\n"
+    )
+    rows = {r["name"]: r for r in record([python.path, "-c", text], tmp_path / "x.pyro", "--calls", *more).rows()}
+    assert [(rows[name]["calls"], rows[name]["resumes"]) for name in ("outer", "inner")] == [(10, 20), (10, 10)]
+
+
+THROWN = """
+def plain(a, b): yield lambda: a
+async def coroutine(a): return a
+async def asynchronous(a): yield a
+def started():
+    try: yield 1
+    except KeyError: yield 2
+def throw(g):
+    try: g(KeyError)
+    except KeyError: return
+for _ in range(10):
+    throw(plain(1, 2).throw); throw(coroutine(1).throw); throw(lambda error: asynchronous(1).athrow(error).send(None))
+    g = started(); next(g); throw(g.throw); g.close()
+"""
+
+
+@pytest.mark.strict
+@pytest.mark.parametrize("more", [[], ["--no-c-calls"], ["--lines"], ["--trace", "--args"]], ids=" ".join)
+def test_what_is_thrown_into_one_that_has_not_started_is_its_call(python, tmp_path, more):
+    """It is called and ended by it, as cProfile has it; into one that waits at a yield it is a resume."""
+    recording = record([python.path, "-c", THROWN], tmp_path / "x.pyro", "--calls", *more)
+    rows = {r["name"]: (r["calls"], r["resumes"]) for r in recording.rows()}
+    assert [rows[name] for name in ("plain", "coroutine", "asynchronous", "started")] == [(10, 0), (10, 0), (10, 0), (10, 20)]
+    assert recording.stats()["events_damaged"] == 0
+    recording.verify()
+
+
+@pytest.mark.strict
 def test_deep_stacks(python, calls_of):
     recording = calls_of(python, "calls_deep.py")
     rows = of_file(recording.rows(), "calls_deep.py")
