@@ -282,7 +282,8 @@ void memory_allocated(enum record_allocator allocator, const void *block, size_t
     if (guest.instruments & RING_SAMPLED) {
         if (me->inside || memory_passes(me, size) || !memory_chooses(me, block, size))
             return;
-        order = MEMORY_ANY_THREAD; /* it is rare */
+        if (order == MEMORY_WITH_GIL)
+            order = MEMORY_HOLDS_GIL; /* it is rare: each has its stamp */
     }
     if (!begin(me))
         return;

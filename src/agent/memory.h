@@ -10,6 +10,7 @@
 #define PYROMETER_AGENT_MEMORY_H
 
 #include "agent/guest.h"
+#include "agent/pyver.h"
 #include "format/record.h"
 #include "format/ringmem.h"
 
@@ -23,6 +24,7 @@ struct memory_frame {
 
 struct memory_thread {
     uint32_t inside;      /* how deep in allocators, or in ourselves */
+    uint32_t holds_gil;   /* how deep in what is called with the GIL only (memory_gil.c) */
     bool refused;         /* there was no ring */
     bool starved;         /* it has waited for room in vain: until there is some it does not */
     bool waited;          /* it has waited: what it knew of its frames is to be asked again */
@@ -60,8 +62,9 @@ static inline bool memory_is_on(void)
     return unlikely(atomic_load_explicit(memory_switch, memory_order_relaxed));
 }
 
-/* Whether the interpreter's lock is held for sure. Then threads cannot mix, and stamps may be saved. */
-enum memory_order_kind { MEMORY_ANY_THREAD, MEMORY_WITH_GIL };
+/* Whether the interpreter's lock is held for sure, so that the thread is known that runs; and whether blocks are touched under it alone:
+ * then threads cannot mix, and stamps may be saved. */
+enum memory_order_kind { MEMORY_ANY_THREAD, MEMORY_HOLDS_GIL, MEMORY_WITH_GIL };
 
 /* A block was allocated (not NULL) … */
 void memory_allocated(enum record_allocator allocator, const void *block, size_t size,
@@ -155,6 +158,12 @@ static inline bool memory_may_be_chosen(const void *block)
 /* Does the allocator bring a C++ operator new of its own (jemalloc and tcmalloc do), which need not come by malloc? We do not step in
  * there: a library's own operators, which are its own affair, would be set aside with it. */
 bool memory_libc_has_own_new(void);
+
+/* --- memory_gil.c: more interpreters than one, below 3.12 --- */
+
+/* This thread has this state for the main interpreter, or NULL, and nobody has said that it holds the GIL. May another interpreter run in
+ * it just now? */
+bool memory_gil_may_run_other(const py_tstate *own);
 
 /* --- memory_end.c: the end of the interpreter --- */
 

@@ -412,7 +412,9 @@ void memory_watch_python(void)
         }
         py.PyMem_GetAllocator(i, &d->below);
         d->allocator = names[i];
-        d->order = i != PY_DOMAIN_RAW && own ? MEMORY_WITH_GIL : MEMORY_ANY_THREAD;
+        d->order = i == PY_DOMAIN_RAW ? MEMORY_ANY_THREAD
+                   : own              ? MEMORY_WITH_GIL
+                                      : MEMORY_HOLDS_GIL;
         d->pooled = i != PY_DOMAIN_RAW && own && has_pools;
         d->ours =
             (struct py_allocator){d, domain_malloc, domain_calloc, domain_realloc, domain_free};

@@ -367,10 +367,13 @@ bool memory_stack_init(void)
  * that has let go of the GIL still has its frames. */
 static const py_tstate *this_thread(enum memory_order_kind order)
 {
-    const py_tstate *t = order == MEMORY_WITH_GIL || py.minor >= 12 ? py.current_thread() : NULL;
+    bool holds_gil = order != MEMORY_ANY_THREAD || memory_me.holds_gil;
+    const py_tstate *t = holds_gil || py.minor >= 12 ? py.current_thread() : NULL;
     if (t)
         return t;
     t = py.PyGILState_GetThisThreadState();
+    if (py.minor < 12 && unlikely(memory_gil_may_run_other(t)))
+        return NULL;
     if (!t || !memory_end_may_look(&memory_me))
         return NULL;
     return unlikely(may_be_freed(t)) ? NULL : t;

@@ -873,6 +873,69 @@ def test_daemon_threads_allocate_while_the_interpreter_ends(python, truth_env, t
         opens(recording)
 
 
+INSIDE = """
+import sys
+kept = [bytearray(2 << 20) for _ in range(8)]  # large
+for n in range(3000):
+    bytearray(2000)  # small
+if sys.version_info < (3, 12):  # later ones take ctypes into few interpreters
+    from truth import malloc
+    for n in range(10):
+        malloc(1 << 20)  # without the GIL
+"""
+OUTSIDE = """
+import sys, threading
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+from truth import malloc
+def run(one):
+    interpreters.run_string(one, "exec(compile(open(%r).read(), %r, 'exec'))")  # outside
+def beside():
+    return malloc(1 << 20)  # beside
+one = interpreters.create()
+run(one)
+kept = [bytearray(2 << 20) for _ in range(8)]  # between
+other = threading.Thread(target=run, args=(one,))  # its state has the first thread's number
+other.start()
+while other.is_alive():
+    beside()
+interpreters.destroy(one)
+kept.append(malloc(3 << 20))  # after
+"""
+
+
+@pytest.mark.parametrize("mode", ["heap", "objects", "sampled"])
+@pytest.mark.strict
+def test_inside_of_other_interpreters(python, mode, truth_env, tmp_path):
+    """What runs in them is charged to their lines, and never to the line that has called them; where nobody knows whether they run,
+    to none."""
+    if not python.has("_interpreters") and not python.has("_xxsubinterpreters"):
+        pytest.skip("no sub-interpreters to be had")
+    path = tmp_path / "inside.py"
+    path.write_text(INSIDE)
+    text = OUTSIDE % (str(path), str(path))
+    recording = same([python.path, script(tmp_path, text)], tmp_path / "x.pyro", mode, env=truth_env)
+    memory = Memory(recording.path) if mode == "sampled" else opens(recording)  # estimates' sums are rounded
+    of = lambda name, source, mark: sum(memory.of_line(name, line_of(source, mark)).values(), collections.Counter())
+    large, small, free = (of("/inside.py", INSIDE, mark) for mark in ("# large", "# small", "# without"))
+    between, beside, after = (of("/bad.py", text, mark) for mark in ("# between", "# beside", "# after"))
+    assert of("/bad.py", text, "# outside")["bytes"] < 1 << 20
+    if mode == "sampled":
+        near(large, [2 << 20] * 16)  # of that size the dice miss one in ten million
+        near(small, [2000] * 6000)
+        near(between, [2 << 20] * 8)
+        return
+    assert large["bytes"] - 16 * (2 << 20) in range(10000) and between["bytes"] - 8 * (2 << 20) in range(10000)
+    assert small["bytes"] - 6000 * 2000 in range(6000 * 200)
+    assert after["bytes"] - (3 << 20) in range(1000)
+    if python.version >= (3, 12):
+        assert beside["bytes"] >= 1 << 20
+    else:
+        assert free["bytes"] < 1 << 20 and sum(s["bytes"] for s in memory.without_python().values()) > 20 << 20
+
+
 PAUSE = """
 import os, sys, threading, time
 sys.path.insert(0, %r)
