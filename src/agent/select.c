@@ -92,6 +92,44 @@ static bool is_in_module(const struct code_facts *facts, const char *module)
     return (!text || strcmp(text, "__main__") == 0) && is_file_of(facts->file, module);
 }
 
+/* --- what is written inside a function, below 3.11 ---
+ *
+ * Its lines are the function's, but its name does not say where it is written. The code around it knows: it has the code
+ * within as constants, and runs before them. So whoever is found wanted by a name leaves a mark in a slot of our own on each, and
+ * they in turn when they are found marked. */
+
+static ptrdiff_t inside_index = -1; /* the slot; below 0: not there yet */
+
+static bool is_inside(py_object *code)
+{
+    const struct code_extras *extras =
+        code && inside_index >= 0 ? py_pointer(code, py.code_extra) : NULL;
+    return extras && extras->size > inside_index && extras->slot[inside_index];
+}
+
+static void mark_inside(py_object *code)
+{
+    if (inside_index < 0)
+        inside_index = py.request_extra(NULL);
+    py_object *constants = inside_index < 0 ? NULL : py.PyObject_GetAttrString(code, "co_consts");
+    py_object *constant;
+    for (uint32_t i = 0; constants && (constant = pyver_tuple_item(constants, i)); i++)
+        if (py_type(constant) == py.code_type &&
+            py.set_extra(constant, inside_index, (void *)1) < 0)
+            py.PyErr_Clear();
+    if (constants)
+        py.Py_DecRef(constants);
+    else
+        py.PyErr_Clear();
+}
+
+/* The body of a class or of a module is no function: what is written there has lines of its own, as from 3.11 on. */
+static bool is_function(py_object *code)
+{
+    enum { CO_OPTIMIZED = 1 };
+    return py_u32(code, py.code_flags) & CO_OPTIMIZED;
+}
+
 /* The function itself, or what is written inside it: its lines are the function's. */
 static bool is_named(const struct code_facts *facts, const char *wanted)
 {
@@ -137,14 +175,24 @@ static bool matches_any(const struct patterns *p, const struct code_facts *facts
     return false;
 }
 
+static bool is_wanted_by_name(const struct code_facts *facts)
+{
+    for (size_t i = 0; i < function_count; i++)
+        if (is_named(facts, functions[i].name) && is_in_module(facts, functions[i].module))
+            return true;
+    return false;
+}
+
 bool select_wants(const struct code_facts *facts)
 {
     if (!said)
         return true;
-    for (size_t i = 0; i < function_count; i++)
-        if (is_named(facts, functions[i].name) && is_in_module(facts, functions[i].module))
-            return true;
-    return matches_any(&of_lines, facts);
+    bool inside = is_inside(facts->code);
+    if (!inside && !is_wanted_by_name(facts))
+        return matches_any(&of_lines, facts);
+    if (!*facts->qualname && (inside || is_function(facts->code)))
+        mark_inside(facts->code);
+    return true;
 }
 
 bool select_has_filters(void)
