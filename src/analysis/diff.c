@@ -60,7 +60,8 @@ static struct analysis_weight whole_of(const struct analysis_weights *w)
     double total = (double)w->total.weight, worth = total * total / w->total_variance;
     if (w->variance && worth < 1e18) /* false for NaN, too: then nothing is known of errors */
         return (struct analysis_weight){w->total.weight, worth < 1 ? 1 : (uint64_t)worth};
-    return (struct analysis_weight){w->total.weight, w->exact ? UINT64_MAX : w->total.samples};
+    return (struct analysis_weight){w->total.weight,
+                                    w->exact ? UINT64_MAX : analysis_weights_worth(w)};
 }
 
 static struct analysis_diff_row make_row(const struct analysis_diff *d,

@@ -40,6 +40,7 @@ static int on_samples(void *ctx, const struct record_sample *samples, size_t n)
         if (!analysis_filter_take(pass->filter, &s, &clipped, &weight))
             continue;
         struct analysis_weight add = {weight, s->count};
+        w->squares += (double)weight * (double)weight / s->count;
         if (s->stack < pass->nodes)
             analysis_weight_add(&w->node[s->stack], add);
         analysis_weight_add(&w->thread[s->thread], add);
@@ -112,6 +113,7 @@ static void add_columns(struct analysis_weights *to, const struct analysis_weigh
     for (size_t i = 0; i < t->thread_count; i++)
         analysis_weight_add(&to->thread[i], from->thread[i]);
     to->recorded_samples += from->recorded_samples;
+    to->squares += from->squares;
 }
 
 /* Goes over the samples, on several threads with columns of their own if there are many. */
@@ -243,6 +245,14 @@ void analysis_weights_accumulate(const struct profile_tables *t, struct analysis
 {
     for (size_t i = t->node_count; i-- > 1;)
         analysis_weight_add(&node[t->node_parent[i]], node[i]);
+}
+
+uint64_t analysis_weights_worth(const struct analysis_weights *w)
+{
+    double total = (double)w->total.weight, worth = total * total / w->squares;
+    if (!(worth < (double)w->total.samples)) /* also where there are no squares */
+        return w->total.samples;
+    return worth < 1 ? 1 : (uint64_t)(worth + 0.5);
 }
 
 double analysis_share_error(double share, uint64_t samples)

@@ -20,6 +20,7 @@ struct analysis_weights {
     struct analysis_weight *thread;  /* tables->thread_count */
     struct analysis_weight *process; /* tables->process_count */
     struct analysis_weight total;
+    double squares;                 /* of the weights of single samples, added up */
     uint64_t recorded_samples;      /* in the whole recording, whatever the query */
     uint32_t threads_taken;         /* threads that pass the filters, with samples or without */
     uint32_t damaged_chunks;        /* of samples, that had to be skipped */
@@ -61,8 +62,12 @@ static inline void analysis_weight_add(struct analysis_weight *to, struct analys
  * before children in the table, so one pass backwards does it. */
 void analysis_weights_accumulate(const struct profile_tables *t, struct analysis_weight *node);
 
+/* How many samples of equal weight would tell as much. A sample stands for the time since the last look; where looks were missed one
+ * of them may stand for as much as a hundred others, and is no surer for that. */
+uint64_t analysis_weights_worth(const struct analysis_weights *w);
+
 /* Half of the 95 % interval of a share, in points of 0–100, when `share` (0–1) was estimated from
- * `samples` looks. Wilson's interval: it stays sensible for a few looks and for shares near 0 and
+ * `samples` looks of equal weight. Wilson's interval: it stays sensible for a few looks and for shares near 0 and
  * 1, where the normal one shrinks to nothing. Without any looks nothing is known: 100. */
 double analysis_share_error(double share, uint64_t samples);
 

@@ -46,7 +46,7 @@ static double error_of(const struct printer *p, struct analysis_weight w)
 {
     if (p->weights->memory)
         return 0; /* what was sampled has errors of its own, in columns beside */
-    return analysis_share_error(percent_of(p, w) / 100, p->weights->total.samples);
+    return analysis_share_error(percent_of(p, w) / 100, analysis_weights_worth(p->weights));
 }
 
 /* The source of a line; false if there is none. */

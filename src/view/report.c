@@ -225,7 +225,7 @@ static double error_of(const struct printer *p, struct analysis_weight w)
 {
     if (p->report->weights->exact)
         return 0;
-    return analysis_share_error(share_of(p, w), p->report->weights->total.samples);
+    return analysis_share_error(share_of(p, w), analysis_weights_worth(p->report->weights));
 }
 
 static struct view_cell place_cell(struct printer *p, const struct analysis_row *row, bool familiar)

@@ -47,8 +47,9 @@ static void print_row(const struct analysis_rows *rows, uint32_t index, FILE *ou
     double share = rows->weights->total.weight
                        ? (double)row->self.weight / (double)rows->weights->total.weight
                        : 0;
-    double error =
-        rows->weights->exact ? 0 : analysis_share_error(share, rows->weights->total.samples);
+    double error = rows->weights->exact
+                       ? 0
+                       : analysis_share_error(share, analysis_weights_worth(rows->weights));
     struct buf text;
     buf_init(&text, 1 << 20);
     view_text_escape(&text, row->name.text, row->name.len);

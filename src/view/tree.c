@@ -173,7 +173,7 @@ static double error_of(const struct printer *p, struct analysis_weight w)
 {
     if (p->t->weights.memory)
         return 0;
-    return analysis_share_error(share_of(p, w), p->t->weights.total.samples);
+    return analysis_share_error(share_of(p, w), analysis_weights_worth(&p->t->weights));
 }
 
 static struct view_cell weight_cell(const struct printer *p, struct analysis_weight w)

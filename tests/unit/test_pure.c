@@ -41,11 +41,24 @@ static void test_share_error(void **state ATTR_UNUSED)
     assert_true(analysis_share_error(2, 100) < 5);
 }
 
+static void test_worth(void **state ATTR_UNUSED)
+{
+    struct analysis_weights w = {.total = {1000, 100}, .squares = 100 * 10 * 10};
+    assert_int_equal(analysis_weights_worth(&w), 100); /* all are equal */
+    w = (struct analysis_weights){.total = {199, 100}, .squares = 99 + 100 * 100};
+    assert_int_equal(analysis_weights_worth(&w), 4); /* one of them is half of it */
+    w = (struct analysis_weights){.total = {500, 1}, .squares = 500. * 500};
+    assert_int_equal(analysis_weights_worth(&w), 1);
+    w = (struct analysis_weights){.total = {0, 0}};
+    assert_int_equal(analysis_weights_worth(&w), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_modules),
         cmocka_unit_test(test_share_error),
+        cmocka_unit_test(test_worth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
