@@ -136,6 +136,25 @@ void view_run_sampling_json(struct json *j, const struct profile *p)
     json_object_end(j);
 }
 
+/* A thread that switches between greenlets has many stacks, and the guest hears of calls and returns alone. Whoever uses them has
+ * run the code of their package. */
+static bool has_unseen_greenlets(const struct profile *p)
+{
+    static const char package[] = "/greenlet/__init__.py";
+    const struct profile_tables *t = profile_tables(p);
+    const size_t n = sizeof package - 1;
+    const char *instruments = profile_meta_value(p, "instruments");
+    if (!instruments || !(strstr(instruments, "calls") || strstr(instruments, "trace") ||
+                          strstr(instruments, "lines")))
+        return false;
+    for (size_t i = 0; i < t->code_count; i++) {
+        const struct profile_string *file = &t->strings[t->codes[i].file];
+        if (file->len >= n && memcmp(file->text + file->len - n, package, n) == 0)
+            return true;
+    }
+    return false;
+}
+
 void view_run_losses_json(struct json *j, const struct profile *p, uint32_t damaged)
 {
     const struct format_summary *s = profile_summary(p);
@@ -154,6 +173,7 @@ void view_run_losses_json(struct json *j, const struct profile *p, uint32_t dama
     stat_u64(j, p, "agents_unhooked", RECORD_STAT_AGENTS_UNHOOKED);
     stat_u64(j, p, "own_new", RECORD_STAT_OWN_NEW);
     stat_u64(j, p, "interpreters_untraced", RECORD_STAT_INTERPRETERS_UNTRACED);
+    json_kv_bool(j, "greenlets_unseen", has_unseen_greenlets(p));
     stat_real(j, p, "event_wait_seconds", RECORD_STAT_EVENT_WAIT_NS, (double)NS_PER_SEC);
     stat_real(j, p, "event_paused_seconds", RECORD_STAT_EVENT_PAUSED_NS, (double)NS_PER_SEC);
     json_kv_bool(j, "write_error", !s->finished);
@@ -203,6 +223,8 @@ const char *view_run_untraced(const struct profile *p)
 
 const char *view_run_unsampled(const struct profile *p)
 {
+    if (!profile_summary(p)->finished)
+        return "the file was cut off before the first of them was written";
     if (view_run_stat(p, RECORD_STAT_PROCESSES_PYTHON) != 0)
         return "too short to sample: try --sample=10000 or --calls, or a longer run";
     if (view_run_stat(p, RECORD_STAT_PROCESSES_SHORT) > 0)
@@ -270,15 +292,19 @@ static void event_losses(const struct profile *p, struct buf *out)
         memory
             ? "process not watched, or not to its end: hooks could not be set, or were taken out "
               "(tracemalloc stopped, or Python's allocators replaced?)"
-            : "process not traced: its hooks could not be set (all ids of sys.monitoring taken?)",
+            : "process not traced, or not to its end: hooks could not be set, or were taken out "
+              "(all ids of sys.monitoring taken, or ours given free?)",
         memory
             ? "processes not watched, or not to their ends: hooks could not be set, or were taken "
               "out (tracemalloc stopped, or Python's allocators replaced?)"
-            : "processes not traced: their hooks could not be set (all ids of sys.monitoring "
-              "taken?)");
+            : "processes not traced, or not to their ends: hooks could not be set, or were taken "
+              "out (all ids of sys.monitoring taken, or ours given free?)");
     say_own_new(p, out);
     say(out, view_run_stat(p, RECORD_STAT_INTERPRETERS_UNTRACED), "sub-interpreter not traced",
         "sub-interpreters not traced");
+    if (has_unseen_greenlets(p))
+        buf_printf(out, "%sswitches of greenlets: of what they ran, callers and lines are wrong",
+                   out->len ? ", " : "");
     say_time(out, view_run_stat(p, RECORD_STAT_EVENT_PAUSED_NS),
              "threads that could not be traced");
 }
@@ -290,8 +316,8 @@ void view_run_losses(const struct profile *p, uint32_t damaged, struct buf *out)
         look_losses(p, out);
     event_losses(p, out);
     say(out, view_run_stat(p, RECORD_STAT_PROCESSES_LEFT),
-        "what a process did that went on after the command's end",
-        "what processes did that went on after the command's end");
+        "process that went on unrecorded after the command's end",
+        "processes that went on unrecorded after the command's end");
     say(out, (double)s->damaged_chunks + damaged, "chunk damaged", "chunks damaged");
     say(out, (double)s->missing_chunks, "chunk missing", "chunks missing");
     if (!s->finished)
