@@ -64,6 +64,9 @@ int err_from_errno(int os_errno)
         return E_IO;
     case EFBIG:
         return E_LIMIT;
+    case EMFILE:
+    case ENFILE:
+        return E_FILES;
     default:
         return E_SYSTEM;
     }

@@ -36,6 +36,7 @@
     X(AMBIGUOUS, "more than one matches")                                                          \
     X(HISTORY, "not a history of runs")                                                            \
     X(BUSY, "another process holds it")                                                            \
+    X(FILES, "too many open files: raise the limit with ulimit -n")                                \
     X(SYSTEM, "the system refused")
 
 enum err_code {

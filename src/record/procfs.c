@@ -2,9 +2,11 @@
 
 #include "base/io.h"
 
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 /* "Tgid:\t123" → 123; 0 if the field is not there */
 static uint64_t status_field(const char *text, const char *name)
@@ -45,6 +47,11 @@ struct procfs_image procfs_image(pid_t pid)
 bool procfs_same_image(struct procfs_image a, struct procfs_image b)
 {
     return a.ino == b.ino && a.dev == b.dev;
+}
+
+bool procfs_share_memory(pid_t a, pid_t b)
+{
+    return syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0;
 }
 
 void procfs_command(pid_t pid, struct buf *out)

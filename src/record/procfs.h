@@ -1,4 +1,4 @@
-/* What /proc says of a process, for procs.c: whose number it is, which program it runs. Inside src/record. */
+/* What the kernel says of a process, for procs.c: whose number it is, which program it runs. Inside src/record. */
 #ifndef PYROMETER_RECORD_PROCFS_H
 #define PYROMETER_RECORD_PROCFS_H
 
@@ -24,6 +24,10 @@ struct procfs_image {
 /* Zero for a process that has ended, also if nobody has waited for it. */
 struct procfs_image procfs_image(pid_t pid);
 bool procfs_same_image(struct procfs_image a, struct procfs_image b);
+
+/* True if both have one memory: a child between vfork() or posix_spawn() and its exec, whose stacks are still its parent's. False
+ * also if the kernel does not tell. */
+bool procfs_share_memory(pid_t a, pid_t b);
 
 /* Appends the command line, arguments joined by blanks; what does not fit is cut off. */
 void procfs_command(pid_t pid, struct buf *out);

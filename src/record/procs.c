@@ -271,9 +271,13 @@ static void probe(struct procs *p, struct proc *c, uint64_t now_ns)
     c->full_probe_ns = now_ns + (age > NS_PER_SEC ? REPROBE_NS : age / 2 + LATER_NS);
     struct remote *remote = NULL;
     int rc = remote_open(p->finder, pid, &remote);
+    if (rc == 0 && procfs_share_memory(pid, (pid_t)c->record.parent_pid)) {
+        remote_close(remote);
+        rc = E_NOTREADY;
+    } else if (rc == 0)
+        rc = begin_sampling(p, c, remote);
     switch (rc) {
     case 0:
-        begin_sampling(p, c, remote);
         break;
     case E_NOPROC:
         end(p, c, now_ns);
@@ -285,6 +289,8 @@ static void probe(struct procs *p, struct proc *c, uint64_t now_ns)
     case E_ACCESS:
     case E_VERSION:
     case E_REPLACED:
+    case E_NOMEM:
+    case E_FILES:
         refuse(p, c, rc);
         break;
     case E_NOTPYTHON:

@@ -296,6 +296,13 @@ void rights_refusal(pid_t pid, int code, char *dst, size_t size)
                  (int)pid);
         return;
     }
+    if (code == E_NOMEM || code == E_FILES) {
+        snprintf(dst, size,
+                 "process %d could not be sampled: pyrometer itself has %s: raise ulimit -%c",
+                 (int)pid, code == E_NOMEM ? "no memory left" : "too many files open",
+                 code == E_NOMEM ? 'v' : 'n');
+        return;
+    }
     rights_explain(pid, reason, sizeof reason);
     snprintf(dst, size, "no right to read process %d: %s", (int)pid, reason);
 }

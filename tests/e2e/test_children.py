@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import subprocess
 
 import pytest
 
@@ -125,10 +126,27 @@ def test_who_outlives_the_command_is_told(default_python, tmp_path, instrument):
     )
     recording = record([default_python.path, "-c", text], tmp_path / "x.pyro", instrument)
     assert recording.stats()["processes_left"] == 1
-    assert "went on after the command's end" in pyrometer("report", recording.path, check=0).stdout
+    assert "1 process that went on unrecorded after the command's end" in pyrometer("report", recording.path, check=0).stdout
     whole = record([default_python.path, "-c", text + "os.close(w)\nos.wait()\n"], tmp_path / "y.pyro", instrument)
     assert whole.stats()["processes_left"] == 0
     assert "went on" not in pyrometer("report", whole.path, check=0).stdout
+
+
+def test_a_child_in_its_parents_memory_is_no_process_of_its_own(python, tmp_path):
+    """posix_spawn: until its exec the child runs in the memory of its parent, and whoever reads that finds the parent's stack. Here
+    it waits there, for a pipe to be opened."""
+    os.mkfifo(tmp_path / "fifo")
+    text = (
+        "import os, sys\n"
+        "pid = os.posix_spawn('/bin/true', ['true'], os.environ,\n"
+        "                     file_actions=[(os.POSIX_SPAWN_OPEN, 0, sys.argv[1], os.O_RDONLY, 0)])\n"
+        "os.waitpid(pid, 0)\n"
+    )
+    opener = subprocess.Popen(["sh", "-c", 'sleep 0.5; : > "$1"', "sh", tmp_path / "fifo"])
+    recording = record([python.path, "-c", text, tmp_path / "fifo"], tmp_path / "x.pyro")
+    opener.wait()
+    stats = recording.stats()
+    assert stats["processes_python"] == 1 and len(recording.report("--by", "process")["rows"]) == 1
 
 
 def test_exec_of_the_main_process(python, tmp_path):
