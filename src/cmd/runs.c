@@ -384,9 +384,9 @@ int cmd_new_run_path(const uint8_t run_id[16], char **ret_path)
     _cleanup_free_ char *dir = NULL;
     int rc = make_runs_dir(&dir);
     if (rc < 0)
-        return cmd_fail(CMD_FAILED,
-                        "cannot keep the recording in .pyrometer/runs: %s; name a file with -o",
-                        err_text(rc));
+        return cmd_fail(
+            CMD_FAILED, "cannot keep the recording in .pyrometer/runs: %s; name a file with -o",
+            rc == E_EXISTS ? "something that is no folder has that name" : err_text(rc));
     time_t now = time(NULL);
     struct tm local;
     char stamp[32] = "";

@@ -276,3 +276,9 @@ def test_verify_what_is_no_recording():
     assert "not a Pyrometer recording" in fails("verify", "other", status=1)
     assert "is a directory" in fails("verify", "folder", status=1)
     assert "no such file" in fails("verify", "./none.pyro", status=1)
+
+
+def test_no_folder_for_recordings(tmp_path):
+    (tmp_path / ".pyrometer").write_text("", encoding="utf-8")
+    done = pyrometer("run", "true", cwd=tmp_path, check=1)
+    assert done.stderr.strip().endswith("something that is no folder has that name; name a file with -o")

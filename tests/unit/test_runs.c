@@ -322,7 +322,8 @@ static void test_new_refused(void **state)
     touch(".pyrometer/runs");
     call(call_new, some_id);
     assert_int_equal(t.status, CMD_FAILED);
-    assert_non_null(strstr(t.err, "it exists already; name a file with -o\n"));
+    assert_non_null(
+        strstr(t.err, "something that is no folder has that name; name a file with -o\n"));
 }
 
 static void test_new_read_only(void **state)
