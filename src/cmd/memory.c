@@ -27,13 +27,14 @@ static const struct part {
 
 static int check_part(const struct part *part, const struct cmd_memory_options *o)
 {
-    const char *wrong = o->query.metric && !(part->takes & TAKES_METRIC) ? "--metric"
-                        : o->query.has_at && !(part->takes & TAKES_AT)   ? "--at"
-                        : o->query.range && !(part->takes & TAKES_RANGE) ? "--range"
-                        : o->mark && part->run != cmd_memory_leaks       ? "--mark"
-                        : o->all && part->run != cmd_memory_leaks        ? "--all"
-                        : o->output && part->run != cmd_memory_plot      ? "--output"
-                                                                         : NULL;
+    const char *wrong = o->query.metric && !(part->takes & TAKES_METRIC)           ? "--metric"
+                        : o->query.has_at && !(part->takes & TAKES_AT)             ? "--at"
+                        : o->query.range && !(part->takes & TAKES_RANGE)           ? "--range"
+                        : o->mark && part->run != cmd_memory_leaks                 ? "--mark"
+                        : o->all && part->run != cmd_memory_leaks                  ? "--all"
+                        : o->list.has_min_percent && part->run != cmd_memory_lines ? "--min-percent"
+                        : o->output && part->run != cmd_memory_plot                ? "--output"
+                                                                                   : NULL;
     if (wrong)
         return cmd_fail(CMD_USAGE, "memory %s has no %s", part->word, wrong);
     return 0;
@@ -131,6 +132,7 @@ int cmd_memory(int argc, char **argv)
         {"by", 0, CMD_TEXT, &o.by, NULL},
         CMD_LIST_OPTIONS(&o.list),
         CMD_LIST_LIMIT(&o.list),
+        CMD_LIST_MIN_PERCENT(&o.list),
         CMD_QUERY_OPTIONS(&o.query),
         {"all", 0, CMD_FLAG, &o.all, NULL},
         {"mark", 0, CMD_TEXT, &o.mark, NULL},

@@ -59,8 +59,10 @@ static int print(const struct cmd_memory *m, const struct numbers *numbers,
         columns[count] = all[i].column;
         columns[count++].lines = &numbers[all[i].metric].lines;
     }
+    bool chosen = m->match || m->o->list.has_min_percent;
     struct analysis_lines_select select = {
-        .match = m->match, .min_percent = !m->match && is_text ? TEXT_MIN_PERCENT : 0};
+        .match = m->match,
+        .min_percent = chosen || !is_text ? m->o->list.min_percent : TEXT_MIN_PERCENT};
     struct view_lines view = {.lines = &numbers[ALLOCATED].lines,
                               .select = &select,
                               .sources = sources,

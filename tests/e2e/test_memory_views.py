@@ -346,6 +346,8 @@ def test_lines(run):
     assert lines["4"]["text"].strip() == "keep.append(bytearray(1000))"
     text = pyrometer("memory", "lines", run, check=0).stdout
     assert "increment" in text and "tmp = bytearray(50)" in text
+    assert "def grow" in text and "def grow" not in pyrometer("memory", "lines", run, "--min-percent", "100", check=0).stdout
+    assert pyrometer("memory", "stats", run, "--min-percent", "3", check=2).stderr.strip() == "pyrometer: memory stats has no --min-percent"
 
 
 def test_time_and_memory_side_by_side(run, tmp_path):
