@@ -52,7 +52,13 @@ const char *deep_mark(size_t allowance, unsigned part)
     pthread_attr_destroy(&attr);
     if (failed || !size)
         return NULL;
-    return (const char *)low + size - (size / part < allowance ? size / part : allowance);
+    /* What the C library and thread-local variables take of a thread's stack is gone before it runs. */
+    const char *top = (const char *)low + size, *taken = (const char *)&guest_me;
+    if (taken > (const char *)low && taken < top) {
+        size -= (size_t)(top - taken);
+        top = taken;
+    }
+    return top - (size / part < allowance ? size / part : allowance);
 }
 
 void deep_new_thread(void)
