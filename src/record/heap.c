@@ -282,12 +282,18 @@ double heap_peak_excess(const struct heap *h)
     return heap_halves_gain(&h->halves) * h->peak_variance / h->peak_half_variance;
 }
 
+/* The excess is known to about a half of itself: between the whole and a half chance may add anything from as the deviations to as their
+ * squares, by what the program does around its peak. */
+#define EXCESS_ERROR 0.5
+
 struct heap_peak heap_peak_of(const struct heap *h, const struct heap_site *s, double excess)
 {
-    struct heap_peak peak = {s->peak_count, s->peak_bytes};
+    struct heap_peak peak = {s->peak_count, s->peak_bytes, s->peak_variance};
     double bytes = (double)s->peak_bytes;
     if (excess <= 0 || s->peak_variance <= 0 || h->peak_variance <= 0 || bytes <= 0)
         return peak;
+    double error = EXCESS_ERROR * excess / HEAP_SAMPLE_SCALE;
+    peak.variance += error * error * s->peak_variance / h->peak_variance;
     double kept = fmax(0, 1 - excess * s->peak_variance / h->peak_variance / bytes);
     peak.count = (uint64_t)((double)s->peak_count * kept + 0.5);
     peak.bytes = (uint64_t)(bytes * kept + 0.5);

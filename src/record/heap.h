@@ -45,6 +45,7 @@ struct heap_sums {
 
 struct heap_peak {
     uint64_t count, bytes;
+    double variance; /* of the bytes, of a sample */
 };
 
 struct heap_site {
@@ -137,7 +138,7 @@ void heap_settle(const struct heap *h, struct heap_site *s);
 double heap_peak_excess(const struct heap *h);
 
 /* What the settled site had at the peak, without its part of the excess: they take part in it by their variances, which is where chance
- * had its play. The sum over all sites is the peak. */
+ * had its play. The sum over all sites is the peak, and that of the variances is the peak's, the error of the excess in it. */
 struct heap_peak heap_peak_of(const struct heap *h, const struct heap_site *s, double excess);
 
 #endif

@@ -95,7 +95,7 @@ static void take_change(struct heap_site *s, const struct heap_peak *peak, uint3
         .peak_count = peak->count,
         .peak_bytes = peak->bytes,
         .live_variance = s->live_variance,
-        .peak_variance = s->peak_variance,
+        .peak_variance = peak->variance,
     };
     s->taken = s->sums;
     s->peak_taken = *peak;
