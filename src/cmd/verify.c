@@ -53,20 +53,33 @@ static void print_faults(const struct format_verdict *v)
         printf("  missing: %" PRIu32 " chunk%s, told by the gaps in their numbers\n",
                v->summary.missing_chunks, plural(v->summary.missing_chunks));
     if (v->dangling_refs)
-        printf("  incomplete: %" PRIu64 " record%s refer to something that is lost\n",
-               v->dangling_refs, plural(v->dangling_refs));
+        printf("  incomplete: %" PRIu64 " record%s to something that is lost\n", v->dangling_refs,
+               v->dangling_refs == 1 ? " refers" : "s refer");
+}
+
+/* What a repaired copy lacks. */
+static void print_lost(const struct format_verdict *v)
+{
+    if (v->lost_chunks)
+        printf("  lost before it was repaired: %" PRIu64 " chunk%s\n", v->lost_chunks,
+               plural(v->lost_chunks));
+    if (v->lost_end)
+        puts("  lost before it was repaired: the end, which was never written, or was cut off");
 }
 
 static void print_verdict(const char *path, const struct format_verdict *v)
 {
     bool whole = format_verdict_is_whole(v);
-    fprintf(cmd_stdout(), "%s: %s\n", path, whole ? "whole" : "damaged");
+    bool repaired = v->lost_chunks || v->lost_end;
+    fprintf(cmd_stdout(), "%s: %s%s\n", path, whole ? "whole" : "damaged",
+            repaired ? ", a repaired copy" : "");
     printf("  good: %" PRIu32 " of %" PRIu32 " chunk%s, with %" PRIu64 " record%s and %" PRIu64
            " sample%s\n",
            good_chunks(v), v->checked_chunks, plural(v->checked_chunks), v->records,
            plural(v->records), v->samples, plural(v->samples));
     if (!whole)
         print_faults(v);
+    print_lost(v);
 }
 
 static int print_json(const char *path, const struct format_verdict *v, const char *repaired)
@@ -89,6 +102,8 @@ static int print_json(const char *path, const struct format_verdict *v, const ch
     json_kv_u64(&j, "bad_contents", v->bad_contents);
     json_kv_u64(&j, "missing_chunks", v->summary.missing_chunks);
     json_kv_u64(&j, "dangling_refs", v->dangling_refs);
+    json_kv_u64(&j, "lost_chunks", v->lost_chunks);
+    json_kv_bool(&j, "lost_end", v->lost_end);
     json_kv_u64(&j, "records", v->records);
     json_kv_u64(&j, "samples", v->samples);
     json_key(&j, "repaired");

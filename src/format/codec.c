@@ -139,13 +139,17 @@ void codec_put_source(struct buf *b, const struct record_source *s)
         codec_put_text(b, s->text, s->text_len);
 }
 
+void codec_put_stat(struct buf *b, enum record_stat stat, uint64_t value)
+{
+    const char *name = record_stat_name(stat);
+    codec_put_text(b, name, strlen(name));
+    buf_put_varint(b, value);
+}
+
 void codec_put_stats(struct buf *b, const struct record_stats *stats)
 {
-    for (int i = 0; i < RECORD_STAT_COUNT; i++) {
-        const char *name = record_stat_name((enum record_stat)i);
-        codec_put_text(b, name, strlen(name));
-        buf_put_varint(b, stats->value[i]);
-    }
+    for (int i = 0; i < RECORD_STAT_COUNT; i++)
+        codec_put_stat(b, (enum record_stat)i, stats->value[i]);
 }
 
 /* ---- reading ---- */

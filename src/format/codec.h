@@ -41,6 +41,7 @@ void codec_put_line(struct buf *b, struct codec_line_state *state, const struct 
 void codec_put_mark(struct buf *b, const struct record_mark *m);
 void codec_put_counter(struct buf *b, const struct record_counter *c);
 void codec_put_source(struct buf *b, const struct record_source *s);
+void codec_put_stat(struct buf *b, enum record_stat stat, uint64_t value);
 void codec_put_stats(struct buf *b, const struct record_stats *stats);
 
 /* Decodes a payload of the given kind; rows that are NULL and kinds unknown are skipped. */

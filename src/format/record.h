@@ -395,7 +395,9 @@ uint64_t record_source_hash(const void *text, size_t len);
     X(USER_NS, "user_ns", "its user CPU time, children included")                                  \
     X(SYSTEM_NS, "system_ns", "its system CPU time, children included")                            \
     X(PEAK_RSS_BYTES, "peak_rss_bytes", "largest resident set of one of its processes")            \
-    X(EXIT_STATUS, "exit_status", "as a shell would see it")
+    X(EXIT_STATUS, "exit_status", "as a shell would see it")                                       \
+    X(CHUNKS_LOST, "chunks_lost", "chunks that a repair could not save")                           \
+    X(END_LOST, "end_lost", "1: what was repaired had no end")
 
 enum record_stat {
 #define X(id, name, text) RECORD_STAT_##id,

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "base/progress.h"
+#include "format/codec.h"
 #include "format/compress.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@ struct census {
     uint32_t strings, codes, stacks; /* one past the largest id defined; 0 counts as defined */
     uint64_t dangling;
     uint64_t records, samples;
-    bool is_directory; /* the chunk names others by their numbers */
+    uint64_t lost_chunks, lost_end; /* by an earlier repair */
+    bool is_directory;              /* the chunk names others by their numbers */
 };
 
 static void define(uint32_t *limit, uint32_t id)
@@ -210,8 +212,12 @@ static int census_source(void *ctx, const struct record_source *s)
 
 static int census_stat(void *ctx, enum record_stat stat, uint64_t value)
 {
-    (void)stat, (void)value;
-    ((struct census *)ctx)->records++;
+    struct census *c = ctx;
+    if (stat == RECORD_STAT_CHUNKS_LOST)
+        c->lost_chunks = value;
+    if (stat == RECORD_STAT_END_LOST)
+        c->lost_end = value;
+    c->records++;
     return 0;
 }
 
@@ -274,6 +280,8 @@ static int examine(const struct format_reader *r, struct format_verdict *ret)
     v.dangling_refs = census.dangling;
     v.records = census.records;
     v.samples = census.samples;
+    v.lost_chunks = census.lost_chunks;
+    v.lost_end = census.lost_end;
     *ret = v;
     return 0;
 }
@@ -291,7 +299,8 @@ int format_verify(const char *path, struct format_verdict *ret)
 bool format_verdict_is_whole(const struct format_verdict *v)
 {
     return v->summary.finished && !v->summary.torn && !v->summary.damaged_chunks &&
-           !v->summary.missing_chunks && !v->bad_checksums && !v->bad_contents && !v->dangling_refs;
+           !v->summary.missing_chunks && !v->bad_checksums && !v->bad_contents &&
+           (!v->dangling_refs || v->lost_chunks);
 }
 
 /* Appends one chunk under a new sequence number, so that the copy has no gaps. */
@@ -304,22 +313,51 @@ static int append_chunk(int fd, struct format_chunk_header h, const void *payloa
     return rc < 0 ? rc : io_write_all(fd, payload, h.stored_bytes);
 }
 
-static int copy_good_chunks(const struct format_reader *r, int in, int out)
+/* A copy has no gaps and an end, so what it lacks must be said in it, for all who read it. `left_out`: chunks that were not copied. */
+static int append_losses(int fd, const struct format_verdict *v, uint64_t left_out,
+                         uint32_t *sequence)
+{
+    /* a broken frame is a gap in the numbers, too */
+    uint64_t unframed = max_u64(v->summary.damaged_chunks, v->summary.missing_chunks);
+    uint64_t chunks = v->lost_chunks + left_out + unframed;
+    bool end = v->lost_end || !v->summary.finished;
+    if (!chunks && !end)
+        return 0;
+    struct buf payload;
+    buf_init(&payload, FORMAT_MAX_CHUNK_BYTES);
+    codec_put_stat(&payload, RECORD_STAT_CHUNKS_LOST, chunks);
+    codec_put_stat(&payload, RECORD_STAT_END_LOST, end);
+    struct format_chunk_header h = {.magic = FORMAT_CHUNK_MAGIC,
+                                    .kind = FORMAT_CHUNK_STATS,
+                                    .stored_bytes = (uint32_t)payload.len,
+                                    .raw_bytes = (uint32_t)payload.len,
+                                    .records = 2};
+    int rc = buf_error(&payload);
+    if (rc == 0)
+        rc = append_chunk(fd, h, payload.data, (*sequence)++);
+    buf_release(&payload);
+    return rc;
+}
+
+static int copy_good_chunks(const struct format_reader *r, const struct format_verdict *v, int in,
+                            int out)
 {
     struct census census = {0};
     struct format_file_header file = format_reader_summary(r)->header;
     int rc = io_write_all(out, &file, sizeof file);
     uint32_t sequence = 0;
+    uint64_t left_out = 0;
     progress_begin("copying what is good", format_reader_chunk_count(r));
     for (size_t i = 0; rc == 0 && i < format_reader_chunk_count(r); i++) {
         const struct format_chunk *c = format_reader_chunk(r, i);
         census.is_directory = false;
         progress_add(1);
-        int visit = c->kind == FORMAT_CHUNK_END
-                        ? E_CORRUPT
-                        : format_reader_visit_chunk(r, i, &census_visitor, &census);
+        if (c->kind == FORMAT_CHUNK_END)
+            continue; /* the copy has its own */
+        int visit = format_reader_visit_chunk(r, i, &census_visitor, &census);
         if (visit == E_NOMEM)
             return visit;
+        left_out += visit < 0;
         if (visit < 0 || census.is_directory)
             continue; /* chunks get new numbers: a directory of the old ones would mislead */
         struct format_chunk_header h;
@@ -332,6 +370,8 @@ static int copy_good_chunks(const struct format_reader *r, int in, int out)
             return E_IO;
         rc = append_chunk(out, h, payload, sequence++);
     }
+    if (rc == 0)
+        rc = append_losses(out, v, left_out, &sequence);
     struct format_chunk_header end = {.magic = FORMAT_CHUNK_MAGIC, .kind = FORMAT_CHUNK_END};
     return rc < 0 ? rc : append_chunk(out, end, "", sequence);
 }
@@ -355,7 +395,7 @@ int format_repair(const char *path, const char *out, bool force, struct format_v
     if (rc == 0) {
         bool is_new;
         fd = io_create(out, force, &is_new);
-        rc = fd < 0 ? fd : copy_good_chunks(r, in, fd);
+        rc = fd < 0 ? fd : copy_good_chunks(r, &v, in, fd);
         if (rc < 0 && fd >= 0 && is_new)
             unlink(out); /* half a copy would pass for a whole one */
     }

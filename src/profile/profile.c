@@ -331,6 +331,15 @@ static void forget_unmeasured(struct profile *p)
         p->tables.stat_known[at_the_end[i]] = false;
 }
 
+/* A repaired copy is whole by itself, but lacks what its original had lost. */
+static void remember_repair(struct profile *p)
+{
+    const uint64_t *stats = p->tables.stats.value;
+    p->summary.damaged_chunks += (uint32_t)min_u64(stats[RECORD_STAT_CHUNKS_LOST], UINT16_MAX);
+    if (stats[RECORD_STAT_END_LOST])
+        p->summary.finished = false;
+}
+
 /* --- life --- */
 
 static const struct format_visitor LOADER = {
@@ -368,6 +377,7 @@ static int load(struct format_reader *reader, const char *path, struct profile *
     publish(p);
     p->summary = *format_reader_summary(reader);
     p->summary.damaged_chunks += damaged; /* opening saw broken frames only, not payloads */
+    remember_repair(p);
     *ret = p;
     return 0;
 }

@@ -173,7 +173,8 @@ void view_heading_losses(struct view_emit *e, const struct analysis_weights *w)
     if (losses.len)
         view_emit_line(e, "\nlost: %s", buf_cstr(&losses));
     buf_release(&losses);
-    if (profile_summary(w->profile)->damaged_chunks + w->damaged_chunks)
+    uint64_t damaged = (uint64_t)profile_summary(w->profile)->damaged_chunks + w->damaged_chunks;
+    if (damaged > profile_tables(w->profile)->stats.value[RECORD_STAT_CHUNKS_LOST])
         view_emit_line(e, "The recording is damaged: pyrometer verify tells more, and can save "
                           "what is good.");
 }

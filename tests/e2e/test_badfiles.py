@@ -163,9 +163,19 @@ def test_truncated_at_every_kind_of_place(good, tmp_path, scale):
             assert done.returncode == 0, done.stderr
             assert "whole" in Recording(out).verify().stdout
             assert samples_of(out) == kept
+            tells_the_same(path, out)
         else:
             assert done.returncode in (0, 1)
         assert path.read_bytes() == good[:cut], "the original was touched"
+
+
+def tells_the_same(damaged, repaired):
+    """The copy is whole, but what its original had lost is missing in it all the same."""
+    before, after = ([Recording(path).report()[key] for key in ("run", "losses", "total")] for path in (damaged, repaired))
+    del before[0]["path"], after[0]["path"]
+    before[1]["torn_bytes"] = 0  # these are gone
+    missing = [losses.pop("missing_chunks") + losses.pop("damaged_chunks") for _, losses, _ in (before, after)]
+    assert before == after and (missing[0] > 0) == (missing[1] > 0)
 
 
 def samples_of(path):
@@ -232,8 +242,10 @@ def test_bit_flips(good, tmp_path, scale):
         others = [good[c[0] + CHUNK_HEADER:c[2]] for c in chunks(good) if not c[0] <= place < c[2] and c[1] != END]
         repaired = out.read_bytes()
         kept = [repaired[c[0] + CHUNK_HEADER:c[2]] for c in chunks(repaired) if c[1] != END]
+        assert b"chunks_lost" in kept.pop()  # the copy's own: what it lacks
         assert kept == others, "a flipped bit at %d: %d of %d other chunks are there" % (place, len(kept), len(others))
-        Recording(out).report()
+        assert "a repaired copy" in Recording(out).verify().stdout  # also if what is kept refers to what is lost
+        tells_the_same(path, out)
 
 
 def test_views_say_that_something_is_missing(good, tmp_path):

@@ -176,6 +176,8 @@ static void write_part(struct format_writer *w, uint32_t round, struct buf *expe
     struct record_stats stats;
     for (int i = 0; i < RECORD_STAT_COUNT; i++)
         stats.value[i] = (uint64_t)round * 1000 + (uint64_t)i;
+    stats.value[RECORD_STAT_CHUNKS_LOST] = stats.value[RECORD_STAT_END_LOST] =
+        0;                                               /* it was never repaired */
     format_writer_stats(w, &(struct record_stats){{0}}); /* only the newest counts */
     format_writer_stats(w, &stats);
     for (int i = 0; i < RECORD_STAT_COUNT; i++)
@@ -886,11 +888,13 @@ static void test_verify(void **state ATTR_UNUSED)
     assert_int_equal(v.bad_checksums, 0);
 }
 
-static void repair_and_check(const char *from, size_t want_chunks)
+/* The copy is whole, and knows what it lacks; a copy of the copy, too. */
+static void repair_and_check(const char *from, size_t want_chunks, uint64_t lost, bool lost_end)
 {
-    char out[sizeof other + 8];
+    char out[sizeof other + 8], again[sizeof out + 8];
     struct format_verdict before, after;
     snprintf(out, sizeof out, "%s.fixed", path);
+    snprintf(again, sizeof again, "%s.again", path);
     unlink(out);
     assert_int_equal(format_repair(from, out, false, &before), 0);
     assert_int_equal(format_repair(from, out, false, &before), E_EXISTS);
@@ -899,8 +903,17 @@ static void repair_and_check(const char *from, size_t want_chunks)
     assert_true(after.summary.finished && !after.summary.torn);
     assert_int_equal(after.summary.missing_chunks + after.summary.damaged_chunks, 0);
     assert_int_equal(after.bad_checksums + after.bad_contents, 0);
-    assert_int_equal(after.checked_chunks, want_chunks);
+    assert_int_equal(after.checked_chunks,
+                     want_chunks + (lost || lost_end)); /* what is lost has one */
+    assert_true(format_verdict_is_whole(&after));
+    assert_int_equal(after.lost_chunks, lost);
+    assert_int_equal(after.lost_end, lost_end);
+    assert_int_equal(format_repair(out, again, true, &before), 0);
+    assert_int_equal(format_verify(again, &after), 0);
+    assert_true(format_verdict_is_whole(&after) && after.lost_chunks == lost &&
+                after.lost_end == lost_end);
     unlink(out);
+    unlink(again);
 }
 
 static void test_repair(void **state ATTR_UNUSED)
@@ -908,16 +921,17 @@ static void test_repair(void **state ATTR_UNUSED)
     struct format_verdict v;
     uint8_t *bytes = malloc(file.len);
     assert_int_equal(format_repair(path, path, true, &v), E_EXISTS); /* never onto itself */
-    repair_and_check(path, pieces.len);
+    repair_and_check(path, pieces.len, 0, false);
     for (size_t i = 0; i < pieces.len; i++) {
         /* torn in the middle of each chunk: those before it and a new END */
         write_bytes(other, file.data, (pieces.data[i].offset + pieces.data[i].end) / 2);
-        repair_and_check(other, i + 1);
+        repair_and_check(other, i + 1, 0, true);
         /* one damaged: the others; END is always new */
         memcpy(bytes, file.data, file.len);
         bytes[pieces.data[i].offset + 20] ^= 1;
         write_bytes(other, bytes, file.len);
-        repair_and_check(other, i + 1 == pieces.len ? pieces.len : pieces.len - 1);
+        bool is_end = i + 1 == pieces.len;
+        repair_and_check(other, is_end ? pieces.len : pieces.len - 1, !is_end, is_end);
     }
     free(bytes);
     /* a chunk that does not decode is not good, whatever its checksum says */
@@ -934,7 +948,7 @@ static void test_repair(void **state ATTR_UNUSED)
     put_chunk(&b, 4000, 2, "kept", 4, 1);
     write_bytes(other, b.data, b.len);
     buf_release(&b);
-    repair_and_check(other, 3);
+    repair_and_check(other, 3, 1, true);
 }
 
 /* --- a full disk --- */
