@@ -94,6 +94,14 @@ static int install(int sig, const struct sigaction *action)
     return 0;
 }
 
+/* Who ignores that the terminal would stop him may use it in the background. */
+static bool is_usual_stop_ignored(int sig)
+{
+    struct sigaction old;
+    return (sig == SIGTTIN || sig == SIGTTOU) && sigaction(sig, NULL, &old) == 0 &&
+           old.sa_handler == SIG_IGN;
+}
+
 int launch_survive_limits(void)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -117,11 +125,9 @@ int launch_watch_signals(bool forward)
     }
     struct sigaction pass = {.sa_sigaction = on_forwarded, .sa_flags = SA_SIGINFO};
     for (int sig = 1; rc == 0 && sig < SIGNALS; sig++) {
-        struct sigaction old;
-        /* what we were started to ignore (nohup), the child ignores too: leave it so */
-        if (!is_forwarded(sig) || (sigaction(sig, NULL, &old) == 0 && old.sa_handler == SIG_IGN))
-            continue;
-        rc = install(sig, &pass);
+        /* also what we were started to ignore (nohup, a shell's background): the program ignores it, too, unless it asks for it */
+        if (is_forwarded(sig) && !is_usual_stop_ignored(sig))
+            rc = install(sig, &pass);
     }
     struct sigaction child = {.sa_handler = on_child, .sa_flags = SA_NOCLDSTOP};
     return rc < 0 ? rc : install(SIGCHLD, &child);

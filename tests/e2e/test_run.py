@@ -313,6 +313,22 @@ def test_signal_is_forwarded_once(default_python, tmp_path, number):
     assert "whole" in Recording(tmp_path / "x.pyro").verify().stdout
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("handled", [True, False], ids=["handled", "ignored"])
+def test_signal_that_was_ignored_at_first(default_python, tmp_path, number, handled):
+    """As a shell starts what runs in the background, or nohup: a program that has a handler gets it all the same, another ignores it."""
+    quiet = "import time\nprint('ready', flush=True)\ntime.sleep(0.3)\nprint(1, flush=True)\nraise SystemExit(41)"
+    process = subprocess.Popen(
+        [PYROMETER, "run", "--quiet", "-o", str(tmp_path / "x.pyro"), "--", default_python.path, "-c",
+         COUNTER.replace("{n}", str(int(number))) if handled else quiet], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+        encoding="utf-8", preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert process.stdout.readline() == "1\n"
+    assert process.wait(timeout=harness.HANG) == 41
+    assert "whole" in Recording(tmp_path / "x.pyro").verify().stdout
+
+
 def test_ctrl_c_on_a_terminal_arrives_once(default_python, tmp_path):
     main, child = pty.openpty()
     process = subprocess.Popen(
