@@ -244,6 +244,143 @@ print(m.net >= 2000 * 1033)
     assert run(default_python, text).stdout == "True\n"
 
 
+def test_children_do_not_count(python):
+    """Neither those that Python knows of nor those that C code forks."""
+    text = """
+import ctypes
+results = []
+for fork in (os.fork, ctypes.PyDLL(None).fork):
+    with pyrometer.memory() as m:
+        kept = bytes(100000)
+        pid = fork()
+        if not pid:
+            more = bytes(5000000)
+            os._exit(0)
+        os.waitpid(pid, 0)
+    results.append([m.peak, m.net, m.allocated, m.top[0].self, m.top_at_peak[0].self])
+    assert len({r.line for r in m.top if r.self > 50000}) == 1
+print(json.dumps(results))
+"""
+    results = json.loads(run(python, text).stdout)
+    assert len(results) == 2 and all(100033 <= number <= 110000 for numbers in results for number in numbers), results
+
+
+def test_a_pool_does_not_count(default_python):
+    text = """
+import multiprocessing.pool
+def work(n):
+    return len(bytes(50000000))
+with pyrometer.memory() as m:
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        print(pool.map(work, range(4)) == [50000000] * 4)
+print(m.peak < 50000000, m.allocated < 50000000)
+"""
+    assert run(default_python, text).stdout.split() == ["True", "True", "True"]
+
+
+def test_a_child_has_blocks_of_its_own(python):
+    """While another thread of its parent, which it has not, is inside of one."""
+    text = """
+begun, forked = threading.Event(), threading.Event()
+def other():
+    with pyrometer.memory() as m:
+        kept = bytes(100000)
+        begun.set()
+        forked.wait()
+    numbers.append(m.net)
+numbers = []
+thread = threading.Thread(target=other)
+thread.start()
+begun.wait()
+pid = os.fork()
+if not pid:
+    for turn in range(2):
+        with pyrometer.memory() as m:
+            kept = bytes(200000)
+        assert 200033 <= m.net <= 210000, m.net
+        del kept
+    os._exit(0)
+status = os.waitpid(pid, 0)[1]
+forked.set()
+thread.join()
+print(status, 100033 <= numbers[0] <= 110000)
+"""
+    assert run(python, text).stdout == "0 True\n"
+
+
+def test_a_childs_block_inside_of_its_parents(python):
+    """The end of the parent's block does not end it, nor does it let another one begin."""
+    text = """
+m = pyrometer.memory()
+m.__enter__()
+pid = os.fork()
+if not pid:
+    own, another = pyrometer.memory(), pyrometer.memory()
+    own.__enter__()
+    kept = bytes(200000)
+    m.__exit__(None, None, None)
+    more = bytes(100000)
+    try:
+        another.__enter__()
+    except pyrometer.PyrometerError as error:
+        assert "another block" in str(error)
+    else:
+        assert False, "two at a time"
+    own.__exit__(None, None, None)
+    assert 300066 <= own.net <= 310000 and m.net is None
+    with another:
+        kept = bytes(200000)
+    assert 200033 <= another.net <= 210000
+    os._exit(0)
+status = os.waitpid(pid, 0)[1]
+kept = bytes(100000)
+m.__exit__(None, None, None)
+print(status, 100033 <= m.net <= 110000)
+"""
+    assert run(python, text).stdout == "0 True\n"
+
+
+def test_a_block_ends_once(default_python):
+    text = """
+def end(m):
+    try:
+        m.__exit__(None, None, None)
+    except pyrometer.PyrometerError as error:
+        print(error)
+end(pyrometer.memory())
+with pyrometer.memory() as m:
+    kept = bytes(100000)
+end(m)
+with pyrometer.memory() as again:
+    end(m)
+    kept = bytes(200000)
+print(100033 <= m.net <= 110000, 200033 <= again.net <= 210000)
+"""
+    says = "this block of pyrometer.memory() cannot end: "
+    assert run(default_python, text).stdout.splitlines() == [says + "it was not begun", says + "it has ended already",
+                                                             says + "it has ended already", "True True"]
+
+
+def test_a_block_may_go_elsewhere(default_python, tmp_path):
+    """To another directory and another environment: the recording and the binary are those of its beginning."""
+    (tmp_path / "elsewhere").mkdir()
+    text = """
+os.environ["PYROMETER_BINARY"] = os.path.relpath(os.environ["PYROMETER_BINARY"])
+for keep in ("kept.pyro", "@kept.pyro", "-kept.pyro", None):
+    environment = dict(os.environ)
+    with pyrometer.memory(keep=keep) as m:
+        kept = bytes(100000)
+        os.chdir("elsewhere")
+        os.environ.clear()
+        os.environ["PYROMETER_BINARY"] = "/nowhere/pyrometer"
+    os.chdir("..")
+    os.environ.update(environment)
+    print(m.net >= 100033, keep is None or os.path.isfile(keep))
+"""
+    assert run(default_python, text).stdout == "True True\n" * 4
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 def test_ctrl_c_is_for_the_program(default_python):
     text = """
 import signal

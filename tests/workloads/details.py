@@ -99,7 +99,7 @@ def collect():
     gc.callbacks.append(lambda phase, info: 1 / 0)
     sys.unraisablehook = lambda info: seen.append(info.exc_type.__name__)
     gc.collect(1)
-    hidden = [o for o in gc.get_objects() if "pyrometer" in str(type(o)) or (type(o) is list and any("pyrometer" in str(x) for x in o[:3]))]
+    hidden = [o for o in gc.get_objects() if "pyrometer" in str(type(o)) or (type(o) is list and any("pyrometer" in str(x) for x in o[:3] if type(x) is not str))]  # (paths may have it)
     print(before, len(gc.callbacks), seen, hidden)
 
 
