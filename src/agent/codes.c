@@ -19,14 +19,38 @@ struct text {
     py_object *keep;
 };
 
+/* A text that is no UTF-8 as bytes, NULL if it is no text: bytes of a file's name that are none either become what they were, what is
+ * no character at all a question mark. */
+static py_object *to_bytes(py_object *text)
+{
+    py_object *bytes = py.PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
+    if (!bytes) {
+        py.PyErr_Clear();
+        bytes = py.PyUnicode_AsEncodedString(text, "utf-8", "replace");
+    }
+    return bytes;
+}
+
+/* With no error set, before and after. */
 static struct text get_text(py_object *o, const char *attribute)
 {
     struct text t = {"", 0, py.PyObject_GetAttrString(o, attribute)};
     const char *at = t.keep ? py.PyUnicode_AsUTF8AndSize(t.keep, &t.len) : NULL;
-    if (at)
+    if (at) {
         t.at = at;
-    else
+    } else {
+        py.PyErr_Clear();
         t.len = 0;
+        py_object *bytes = t.keep ? to_bytes(t.keep) : NULL;
+        if (bytes) {
+            size_t len;
+            t.at = (const char *)pyver_bytes(bytes, &len);
+            t.len = (ptrdiff_t)len;
+            py.Py_DecRef(t.keep);
+            t.keep = bytes;
+        }
+        py.PyErr_Clear();
+    }
     if (t.len > RING_MAX_TEXT)
         t.len = RING_MAX_TEXT;
     return t;

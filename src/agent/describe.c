@@ -1,5 +1,7 @@
 #include "agent/describe.h"
 
+#include "base/utf8.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,31 +39,10 @@ static void put_number(struct out *o, long long number)
     put(o, text, n < 0 ? 0 : (size_t)n);
 }
 
-/* One character as UTF-8; what is none stands as a question mark. */
 static void put_character(struct out *o, uint32_t c)
 {
     char text[4];
-    if (c < 0x80) {
-        text[0] = (char)c;
-        put(o, text, 1);
-    } else if (c < 0x800) {
-        text[0] = (char)(0xc0 | c >> 6);
-        text[1] = (char)(0x80 | (c & 63));
-        put(o, text, 2);
-    } else if (c >= 0xd800 && c < 0xe000) {
-        put(o, "?", 1);
-    } else if (c < 0x10000) {
-        text[0] = (char)(0xe0 | c >> 12);
-        text[1] = (char)(0x80 | (c >> 6 & 63));
-        text[2] = (char)(0x80 | (c & 63));
-        put(o, text, 3);
-    } else {
-        text[0] = (char)(0xf0 | c >> 18);
-        text[1] = (char)(0x80 | (c >> 12 & 63));
-        text[2] = (char)(0x80 | (c >> 6 & 63));
-        text[3] = (char)(0x80 | (c & 63));
-        put(o, text, 4);
-    }
+    put(o, text, utf8_encode(c, text));
 }
 
 static void put_quoted(struct out *o, uint32_t c, bool is_byte)

@@ -9,6 +9,7 @@
  * frames are looked at, and again after each wait for room, which may take seconds; and memory_end.c waits for those who look. */
 #include "agent/memory.h"
 #include "agent/pyver_walk.h"
+#include "base/utf8.h"
 
 #include <string.h>
 #include <sys/syscall.h>
@@ -117,26 +118,8 @@ static size_t take_text(const py_object *text, char *out)
 {
     ptrdiff_t n = text ? py.PyUnicode_GetLength((py_object *)text) : 0;
     size_t len = 0;
-    for (ptrdiff_t i = 0; i < n && len + 4 <= MAX_TEXT; i++) {
-        uint32_t c = py.PyUnicode_ReadChar((py_object *)text, i);
-        if (c < 0x80) {
-            out[len++] = (char)c;
-        } else if (c < 0x800) {
-            out[len++] = (char)(0xc0 | c >> 6);
-            out[len++] = (char)(0x80 | (c & 63));
-        } else if (c >= 0xd800 && c < 0xe000) {
-            out[len++] = '?'; /* half of a pair: no character */
-        } else if (c < 0x10000) {
-            out[len++] = (char)(0xe0 | c >> 12);
-            out[len++] = (char)(0x80 | (c >> 6 & 63));
-            out[len++] = (char)(0x80 | (c & 63));
-        } else {
-            out[len++] = (char)(0xf0 | c >> 18);
-            out[len++] = (char)(0x80 | (c >> 12 & 63));
-            out[len++] = (char)(0x80 | (c >> 6 & 63));
-            out[len++] = (char)(0x80 | (c & 63));
-        }
-    }
+    for (ptrdiff_t i = 0; i < n && len + 4 <= MAX_TEXT; i++)
+        len += utf8_encode_name(py.PyUnicode_ReadChar((py_object *)text, i), out + len);
     return len;
 }
 

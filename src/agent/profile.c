@@ -132,13 +132,16 @@ static void cover(py_tstate *t)
 static int on_first(py_object *self, py_frame *frame, int what, py_object *arg)
 {
     py_tstate *t = py.PyThreadState_Get();
-    bool was = setting;
+    bool was = setting, is_traced = pyver_has_trace(t);
     setting = true;
     pyver_set_profile(t, NULL);
     setting = was;
     if (!guest.on)
         return 0;
     cover(t);
+    if (is_traced &&
+        !hook()) /* somebody has covered it meanwhile: the trace function has heard of this before us */
+        return 0;
     py_tracefunc now = hook() ? hook() : pyver_trace(t);
     return now ? now(self, frame, what, arg) : 0;
 }

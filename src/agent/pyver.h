@@ -57,6 +57,7 @@ enum { PY_DOMAIN_RAW = 0, PY_DOMAIN_MEM = 1, PY_DOMAIN_OBJECT = 2, PY_DOMAINS = 
     X(PyLong_FromLong, py_object *, (long))                                                        \
     X(PyLong_AsLong, long, (py_object *))                                                          \
     X(PyUnicode_AsUTF8AndSize, const char *, (py_object *, ptrdiff_t *))                           \
+    X(PyUnicode_AsEncodedString, py_object *, (py_object *, const char *, const char *))           \
     X(PyErr_Fetch, void, (py_object **, py_object **, py_object **))                               \
     X(PyErr_Restore, void, (py_object *, py_object *, py_object *))                                \
     X(PyErr_Clear, void, (void))                                                                   \

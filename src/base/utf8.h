@@ -48,4 +48,14 @@ static inline size_t utf8_encode(uint32_t c, char ret[4])
     return n;
 }
 
+/* The same for names from Python, which has bytes of file names that are no UTF-8 as lone surrogates ("surrogateescape"): they
+ * become the bytes that they were, so that the file can be found and told from others. */
+static inline size_t utf8_encode_name(uint32_t c, char ret[4])
+{
+    if (c < 0xdc80 || c > 0xdcff)
+        return utf8_encode(c, ret);
+    ret[0] = (char)(c & 0xff);
+    return 1;
+}
+
 #endif

@@ -125,8 +125,10 @@ static char *to_utf8(const uint8_t *data, size_t count, unsigned kind, size_t *r
 {
     struct buf b;
     buf_init(&b, count * 4 + 1);
-    for (size_t i = 0; i < count; i++)
-        object_put_utf8(&b, char_at(data, i, kind));
+    for (size_t i = 0; i < count; i++) {
+        char bytes[4];
+        buf_append(&b, bytes, utf8_encode_name(char_at(data, i, kind), bytes));
+    }
     *ret_len = b.len;
     return buf_detach(&b);
 }

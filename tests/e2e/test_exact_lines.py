@@ -638,3 +638,49 @@ def test_another_tracer_takes_the_slot(python, tmp_path):
     recording = record([python.path, str(program)], tmp_path / "a.pyro", "--lines")
     assert recording.stdout == "done\n"
     assert hits_of(recording)[str(program), 5] == 3
+
+
+C_THREADS = """
+import ctypes
+libc = ctypes.CDLL(None)
+CALLBACK = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+def inner(i): return i
+@CALLBACK
+def callback(unused):
+    for i in range(10): inner(i)
+for _ in range(20):
+    threads = [ctypes.c_ulong() for _ in range(4)]
+    for t in threads: libc.pthread_create(ctypes.byref(t), None, callback, None)
+    for t in threads: libc.pthread_join(t, None)
+"""
+
+
+@pytest.mark.strict
+def test_threads_that_c_code_makes(python, tmp_path):
+    """Two may be about to cover such a thread: it itself at its first call, and whoever has the GIL. It is one call all the same."""
+    if not python.has("ctypes"):
+        pytest.skip("no ctypes")
+    for _ in range(3):  # (it was wrong in half of the recordings)
+        recording = record([python.path, "-c", C_THREADS], tmp_path / "x.pyro", "--lines", "--force")
+        rows = {r["name"]: (r["calls"], r["primitive_calls"]) for r in recording.rows() if r["file"] == "<string>"}
+        assert rows["callback"] == (80, 80) and rows["inner"] == (800, 800)
+
+
+def test_file_names_that_are_no_utf8(python, tmp_path):
+    """Python has the bytes as lone surrogates. Two files are two, in all instruments, and have their source."""
+    folders = [os.path.join(os.fsencode(tmp_path), name) for name in (b"caf\xe9", b"th\xe9")]
+    for folder in folders:
+        os.mkdir(folder)
+        with open(os.path.join(folder, b"work.py"), "w") as f:
+            f.write("def work(n):\n    for i in range(n):\n        bytearray(100000)\nwork(1000)\n")
+    for folder, other in zip(folders, reversed(folders)):
+        path = os.path.join(folder, b"work.py")
+        text = "import runpy, sys\nfor path in sys.argv[1:]: runpy.run_path(path)"
+        recording = record([python.path, "-c", text, os.fsdecode(path), os.fsdecode(os.path.join(other, b"work.py"))], tmp_path / "x.pyro",
+                           "--lines", "--calls", "--memory", "--force")
+        works = [r for r in recording.report("--metric", "time")["rows"] if r["name"] == "work"]
+        assert [r["calls"] for r in works] == [1, 1] and recording.stats()["agents_unhooked"] == 0
+        shown = pyrometer("lines", "--match", "work.py", recording.path, check=0).stdout
+        assert shown.count("bytearray(100000)") == 2 and shown.count("|      1000|") == 2
+        memory = pyrometer("report", "--metric", "count", "--by", "file", "--match", "work.py", "--csv", recording.path, check=0).stdout
+        assert len(memory.splitlines()) == 3, memory
