@@ -311,7 +311,8 @@ PUBLIC void *mremap(void *at, size_t size, size_t new_size, int flags, ...)
     uint64_t began = memory_is_on() ? guest_now_in_order() : 0;
     long p = syscall(SYS_mremap, at, size, new_size, (long)flags, wish);
     if (p != -1 && began) {
-        memory_unmapped(at, whole_pages(size), began);
+        if (!(flags & MREMAP_DONTUNMAP)) /* else it stays, empty */
+            memory_unmapped(at, whole_pages(size), began);
         if (flags & MREMAP_FIXED)
             memory_unmapped((void *)p, whole_pages(new_size), began);
         memory_mapped(RECORD_ALLOCATOR_MMAP, (void *)p, whole_pages(new_size));

@@ -150,7 +150,7 @@ uint64_t analysis_query_ns(double seconds)
 {
     if (!(seconds > 0))
         return 0;
-    return seconds >= 1.8e10 ? UINT64_MAX : (uint64_t)(seconds * (double)NS_PER_SEC);
+    return seconds >= 1.8e10 ? UINT64_MAX : (uint64_t)(seconds * (double)NS_PER_SEC + 0.5);
 }
 
 bool analysis_query_clip(const struct analysis_query *q, struct record_sample *sample)

@@ -143,7 +143,7 @@ const char *record_allocator_name(uint32_t allocator);
 
 enum record_memory_flag {
     RECORD_MEMORY_MARK = 1,    /* taken where the program has set a mark */
-    RECORD_MEMORY_LAST = 2,    /* the process has ended, or was let go */
+    RECORD_MEMORY_LAST = 2,    /* the process has ended */
     RECORD_MEMORY_SAMPLED = 4, /* counts and bytes are estimates, and have variances */
 };
 

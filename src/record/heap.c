@@ -8,7 +8,8 @@ enum {
     LARGE = (1 << HEAP_SIZE_BITS) - 1, /* in a key: the size is in the table of large ones */
     FIRST_BLOCKS = 1 << 12,
     FIRST_LARGE = 1 << 6,
-    SITE_BITS = 30, /* of a block's site; above them, in which halves of the sample it is */
+    LARGE_PART = 64, /* a block of such a part of the peak is seen in a curve */
+    SITE_BITS = 30,  /* of a block's site; above them, in which halves of the sample it is */
     MAX_SITES = 1 << SITE_BITS,
 };
 
@@ -232,6 +233,9 @@ static void add_live(struct heap *h, struct heap_site *s, const struct weight *w
         h->peak_half_variance = h->halves.variance;
         h->peak_tick = tick;
         h->peak_number++;
+        h->peak_ns = h->log_ns;
+        if (h->log)
+            h->log->large = h->peak_bytes / LARGE_PART;
     }
 }
 
@@ -333,7 +337,7 @@ void heap_free(struct heap *h, uint64_t address, bool brief, struct heap_undo *r
         size = take_large(h, address >> 3);
     uint32_t site = b->site[at] & (MAX_SITES - 1), halves = b->site[at] >> SITE_BITS;
     if (b->slot)
-        memlog_free(h->log, b->slot[at], h->log_ns);
+        memlog_free(h->log, b->slot[at], size, h->log_ns);
     heap_blocks_remove(b, at);
     struct weight w = weigh(h, size, halves);
     subtract(h, site, &w, true, brief);

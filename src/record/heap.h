@@ -94,6 +94,7 @@ struct heap {
     uint64_t bins[RECORD_ALLOCATOR_COUNT][HEAP_BINS][2]; /* count, bytes since the last snapshot */
     struct memlog *log; /* every event is kept; NULL: they are not. Owned */
     uint64_t log_ns;    /* what time it is, for the log */
+    uint64_t peak_ns;   /* what it was by that at the peak */
     uint32_t interval;  /* of sampling, in bytes; 0: everything is told */
     /* For tests, and told to nobody, for neither is a loss: releases of what was never seen (it was there before us), and blocks
      * whose release was not seen, though their address is somebody else's by now (seen of what libc allocates for a thread). */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "record/threadstate.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -233,6 +234,11 @@ static bool is_gone(uint32_t pid)
     return kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
 
+static bool has_ended(uint32_t pid)
+{
+    return is_gone(pid) || threadstate_letter((pid_t)pid, pid) == 'Z';
+}
+
 /* Rings that are finished are given back. True: one is still open. */
 static bool close_rings(struct heaps *h, struct heaps_process *p, bool dead)
 {
@@ -315,8 +321,9 @@ static uint64_t turn(struct heaps *h, struct heaps_process *p, const struct sess
         return 1;
     }
     if (dead && !open && taken == 0) {
-        heaps_snapshot(h, p, RECORD_MEMORY_LAST, now - h->origin_ns);
+        bool lives = last && !p->gone && !has_ended(p->pid); /* and goes on without us */
         p->ended = true;
+        heaps_snapshot(h, p, lives ? 0 : RECORD_MEMORY_LAST, now - h->origin_ns);
     } else if (!dead) {
         uint64_t before = p->checkpoint_ns;
         heaps_keep_time(h, p, clock, is_read(p) ? horizon : min_u64(horizon, p->taken_tick));

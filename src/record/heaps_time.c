@@ -157,9 +157,8 @@ static void cut_sites(struct heap *heap)
 void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, uint64_t now_ns)
 {
     struct heap *heap = &p->heap;
-    bool last = flags & RECORD_MEMORY_LAST;
     struct heaps_snapshot *s =
-        p->snapshots.len < MAX_SNAPSHOTS || last ? vec_push(&p->snapshots) : NULL;
+        p->snapshots.len < MAX_SNAPSHOTS || p->ended ? vec_push(&p->snapshots) : NULL;
     if (!s)
         return;
     if (heap->log) /* should the recorder be killed, events and checkpoints end at one moment */
@@ -193,7 +192,9 @@ void heaps_snapshot(struct heaps *h, struct heaps_process *p, uint32_t flags, ui
         .live_bytes = unscaled(heap, heap->live_bytes),
         .live_count = unscaled(heap, heap->live_count),
         .peak_bytes = unscaled(heap, peak_bytes),
-        .peak_ns = heap->peak_tick ? heaps_ns(h, &clock, heap->peak_tick) : 0,
+        .peak_ns = !heap->peak_tick ? 0
+                   : heap->log      ? heap->peak_ns /* the log's time, to the nanosecond */
+                                    : heaps_ns(h, &clock, heap->peak_tick),
     };
     s->size_count = take_sizes(heap, s->sizes);
     size_t told = 0;

@@ -9,7 +9,8 @@ enum {
     MAX_STREAM = 16 << 20,
 };
 
-#define TIMED_NS NS_PER_MS /* … or so long */
+#define TIMED_NS NS_PER_MS        /* … or so long … */
+#define LARGE_NS (10 * NS_PER_US) /* … or, of a block that matters, only so long */
 
 static void open_block(struct memlog *l, uint64_t ns)
 {
@@ -75,12 +76,13 @@ size_t memlog_done_bytes(const struct memlog_done *d)
            d->site_count * sizeof *d->sites;
 }
 
-/* What all events have. Where the time has gone on for long, or not been told for long, it is told before. */
-static void put(struct memlog *l, uint64_t symbol, uint32_t slot, uint64_t ns)
+/* What all events have. Where the time has gone on for long, or not been told for long, it is told before. `size`: of the block. */
+static void put(struct memlog *l, uint64_t symbol, uint32_t slot, uint64_t size, uint64_t ns)
 {
     struct memevents_block *b = &l->block;
-    uint64_t later = ns > b->end_ns ? ns - b->end_ns : 0;
-    if (l->untimed >= TIMED || (l->untimed && later >= TIMED_NS)) {
+    uint64_t later = ns > b->end_ns ? ns - b->end_ns : 0,
+             long_ns = size >= l->large ? LARGE_NS : TIMED_NS;
+    if (l->untimed >= TIMED || (l->untimed && later >= long_ns)) {
         buf_put_varint(&b->times, l->untimed);
         buf_put_varint(&b->times, later);
         b->end_ns += later;
@@ -137,14 +139,14 @@ uint32_t memlog_allocate(struct memlog *l, uint32_t site, uint64_t size, uint64_
     }
     buf_put_varint(&l->block.sizes, s->size == size ? 0 : size + 1);
     s->size = size;
-    put(l, MEMEVENTS_FIRST_SITE + (uint64_t)s->number, slot, ns);
+    put(l, MEMEVENTS_FIRST_SITE + (uint64_t)s->number, slot, size, ns);
     return slot;
 }
 
-void memlog_free(struct memlog *l, uint32_t slot, uint64_t ns)
+void memlog_free(struct memlog *l, uint32_t slot, uint64_t size, uint64_t ns)
 {
     open_block(l, ns);
-    put(l, MEMEVENTS_FREE, slot, ns);
+    put(l, MEMEVENTS_FREE, slot, size, ns);
     give_slot(l, slot);
 }
 
@@ -152,7 +154,7 @@ void memlog_shrink(struct memlog *l, uint32_t slot, uint64_t size, bool is_last,
 {
     open_block(l, ns);
     buf_put_varint(&l->block.sizes, size);
-    put(l, MEMEVENTS_SHRINK, slot, ns);
+    put(l, MEMEVENTS_SHRINK, slot, size, ns);
     if (is_last)
         give_slot(l, slot);
 }

@@ -31,6 +31,7 @@ struct memlog {
     VEC(uint32_t) free_slots;      /* the last one is used next */
     uint32_t next_slot, last_slot;
     uint32_t untimed;
+    uint64_t large; /* of blocks of this size the moment matters; the heap's to set */
     uint64_t events;
     bool failed;
 };
@@ -41,7 +42,7 @@ size_t memlog_done_bytes(const struct memlog_done *d);
 
 /* An allocation; returns its slot. `ns`: the time, of which some are kept. */
 uint32_t memlog_allocate(struct memlog *l, uint32_t site, uint64_t size, uint64_t ns);
-void memlog_free(struct memlog *l, uint32_t slot, uint64_t ns);
+void memlog_free(struct memlog *l, uint32_t slot, uint64_t size, uint64_t ns);
 /* Pages: a part of them goes, or the last that is left. */
 void memlog_shrink(struct memlog *l, uint32_t slot, uint64_t size, bool is_last, uint64_t ns);
 

@@ -801,3 +801,39 @@ def test_moments_of_several_processes(truth_env, tmp_path):
         got = {r["line"]: r["self"] for r in rows}
         for place, number in line.items():
             assert got.get(number, 0) == dict(wanted).get(place, 0), (name, place)
+
+
+SPIKE = """
+import time
+from truth import free, malloc
+small = [malloc(1000) for _ in range(10)]
+time.sleep(0.05)
+for size in (20 << 20, 50 << 20, 30 << 20):
+    block = malloc(size)
+    end = time.perf_counter() + 0.0005
+    while time.perf_counter() < end: pass
+    free(block)
+"""
+
+
+def test_short_spikes_have_their_moment(truth_env, tmp_path):
+    """Half a millisecond is less than what small blocks have a time for; a block that matters has its own."""
+    app = tmp_path / "spike.py"
+    app.write_text(SPIKE)
+    for _ in range(3):
+        path = tmp_path / "x.pyro"
+        record([harness.default_python().path, str(app)], path, "--memory", "--memory-events", "--force", env=truth_env)
+        process = ask("memory", "stats", path)["processes"][0]
+        alive = lambda after: ask("memory", "summary", "--at", "%.9f" % (process["peak_time"] + after), path)["total"]
+        assert alive(0) == process["peak_bytes"] > 50 << 20
+        assert alive(-0.0002) < 40 << 20 and alive(0.0003) > 50 << 20
+
+
+def test_what_lives_on_is_not_leaked(tmp_path):
+    """The recording ends before the program: what it has then it may still give back."""
+    text = "import time\nheld = bytearray(5000000)\ntime.sleep(0.8)\ndel held\nprint('given back')"
+    recording = record([harness.default_python().path, "-c", text], tmp_path / "x.pyro", "--memory", "--for", "0.3")
+    assert recording.stdout == "given back\n"
+    assert ask("memory", "leaks", recording.path)["memory"]["unfinished"]
+    assert "alive where the recording ends" in pyrometer("memory", "leaks", recording.path, check=0).stdout
+    assert [p["ended"] for p in ask("memory", "stats", recording.path)["processes"]] == [False]

@@ -163,12 +163,12 @@ static void write_events(struct memlog *log)
     assert_int_equal(memlog_allocate(log, 7, 4096, 1000), 1);
     assert_int_equal(memlog_allocate(log, 40, 100, 1000), 2);
     memlog_shrink(log, 1, 1024, false, 1000);
-    memlog_free(log, 0, 1000);
+    memlog_free(log, 0, 100, 1000);
     memlog_shrink(log, 1, 3072, true, 1000);
     assert_int_equal(memlog_allocate(log, 40, 0, 1000), 1);
     assert_int_equal(memlog_allocate(log, 40, UINT64_MAX / 2, 1000), 0);
     for (uint64_t i = 0; i < 100; i++) /* enough for a time or two */
-        memlog_free(log, memlog_allocate(log, 7, 5, 1000 + i), 1000 + i);
+        memlog_free(log, memlog_allocate(log, 7, 5, 1000 + i), 5, 1000 + i);
     memlog_finish_block(log);
 }
 

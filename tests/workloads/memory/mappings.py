@@ -4,7 +4,7 @@ import tempfile
 
 from truth import PAGE, mmap, mmap_file, mmap_fixed, mremap, mremap_fixed, munmap
 
-MAYMOVE = 1
+MAYMOVE, DONTUNMAP = 1, 4
 
 
 def whole():
@@ -58,6 +58,13 @@ def moved():
     assert e == d
 
 
+def left_behind():
+    """The pages go, the place stays, empty."""
+    a = mmap(7 * PAGE)                          #: mmap=[7 * PAGE], live=[7 * PAGE]
+    b = mremap(a, 7 * PAGE, 7 * PAGE, MAYMOVE | DONTUNMAP)      #: mmap=[7 * PAGE], live=[7 * PAGE]
+    assert b not in (None, a)
+
+
 def files():
     with tempfile.TemporaryFile() as f:
         os.ftruncate(f.fileno(), 100000)
@@ -87,6 +94,7 @@ def main():
     across()
     over()
     moved()
+    left_behind()
     files()
     module()
 
