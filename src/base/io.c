@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 int io_create(const char *path, bool force, bool *ret_is_new)
 {
@@ -12,7 +13,13 @@ int io_create(const char *path, bool force, bool *ret_is_new)
     *ret_is_new = fd >= 0;
     if (fd < 0 && errno == EEXIST && force) /* by now it may be gone again */
         fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    return fd < 0 ? err_from_errno(errno) : fd;
+    if (fd >= 0)
+        return fd;
+    int error = errno;
+    struct stat there; /* a folder is in the way with `force`, too */
+    return error == EEXIST && stat(path, &there) == 0 && S_ISDIR(there.st_mode)
+               ? E_ISDIR
+               : err_from_errno(error);
 }
 
 int io_write_all(int fd, const void *data, size_t len)

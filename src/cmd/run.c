@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { REPEAT_MAX = 100000, INSTRUMENTS_SIZE = 64, SCRIPT_BYTES_MAX = 1 << 16 };
 
@@ -118,8 +119,12 @@ static void not_started(struct run *r, struct turn *t, const struct record_resul
 {
     const char *command = r->argv[0];
     if (!is_script(command)) {
+        /* then what is not there is not the file but who is to run it: "#!" or an ELF file's interpreter */
+        bool is_there =
+            result->exec_error == ENOENT && strchr(command, '/') && access(command, F_OK) == 0;
         t->status = cmd_fail(result->exit_status, "cannot run %s: %s", command,
-                             strerror(result->exec_error));
+                             is_there ? "its interpreter, which its first line names, is not there"
+                                      : strerror(result->exec_error));
         return;
     }
     struct buf word;

@@ -24,6 +24,8 @@ struct frame_text {
 struct writing {
     const struct analysis_rows *rows;
     bool weighted; /* values are the metric's, not samples */
+    uint64_t
+        time_ns; /* of all lines so far: the sum of their values is that of the whole, rounded */
     FILE *out;
     struct frame_text *frames; /* by row */
     struct buf texts;
@@ -75,12 +77,20 @@ static bool is_weighted(const struct analysis_weights *weights,
     return options->weighted || profile_meta_value(weights->profile, "import.unit");
 }
 
-static uint64_t value_of(const struct writing *w, struct analysis_weight weight)
+static uint64_t to_us(uint64_t ns)
+{
+    return (ns + NS_PER_US / 2) / NS_PER_US;
+}
+
+static uint64_t value_of(struct writing *w, struct analysis_weight weight)
 {
     if (!w->weighted)
         return weight.samples;
-    bool is_time = w->rows->weights->metric->scale == 1e-9;
-    return is_time ? (weight.weight + NS_PER_US / 2) / NS_PER_US : weight.weight;
+    if (w->rows->weights->metric->scale != 1e-9)
+        return weight.weight;
+    uint64_t before = to_us(w->time_ns);
+    w->time_ns += weight.weight;
+    return to_us(w->time_ns) - before;
 }
 
 static int write_line(struct writing *w, const void *path, size_t len,

@@ -282,3 +282,17 @@ def test_no_folder_for_recordings(tmp_path):
     (tmp_path / ".pyrometer").write_text("", encoding="utf-8")
     done = pyrometer("run", "true", cwd=tmp_path, check=1)
     assert done.stderr.strip().endswith("something that is no folder has that name; name a file with -o")
+
+
+def test_a_folder_is_no_output(tmp_path):
+    """With --force and without: the advice to use it would lead nowhere."""
+    for more in ([], ["--force"]):
+        assert "is a directory: -o needs the name of a file" in harness.one_line_error(pyrometer("run", "-o", tmp_path, *more, "true"), 1)
+
+
+def test_a_script_whose_interpreter_is_not_there(tmp_path):
+    script = tmp_path / "script"
+    script.write_text("#!/nowhere/python3\n", encoding="utf-8")
+    script.chmod(0o755)
+    assert "interpreter" in harness.one_line_error(pyrometer("run", script, cwd=tmp_path), 127)
+    assert "No such file" in harness.one_line_error(pyrometer("run", "./none", cwd=tmp_path), 127)
