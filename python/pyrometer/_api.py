@@ -41,11 +41,11 @@ def _refusal(stderr: str, status: int) -> "PyrometerError":
     return PyrometerError(text[len("pyrometer: "):] if text.startswith("pyrometer: ") else text, status)
 
 
-def _ask_text(words: "Sequence[Text]") -> str:
-    """Runs the binary; what it prints."""
+def _ask_text(words: "Sequence[Text]", binary: "Optional[str]" = None) -> str:
+    """Runs the binary, the one that is found now unless another is given; what it prints."""
     import subprocess
 
-    binary = find()
+    binary = binary or find()
     try:
         done = subprocess.run([binary, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except OSError as error:
@@ -55,22 +55,22 @@ def _ask_text(words: "Sequence[Text]") -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
-def _ask_anything(words: "Sequence[Text]") -> "Any":
+def _ask_anything(words: "Sequence[Text]", binary: "Optional[str]" = None) -> "Any":
     """Runs the binary and reads the JSON it prints."""
     import json
 
-    text = _ask_text(words)
+    text = _ask_text(words, binary)
     try:
         return json.loads(text)
     except ValueError as error:
-        raise PyrometerError("%s printed something else than JSON: %s" % (find(), error)) from error
+        raise PyrometerError("%s printed something else than JSON: %s" % (binary or find(), error)) from error
 
 
-def _ask(words: "Sequence[Text]") -> "Dict[str, Any]":
+def _ask(words: "Sequence[Text]", binary: "Optional[str]" = None) -> "Dict[str, Any]":
     """The same for the commands that print one object."""
-    answer = _ask_anything(words)
+    answer = _ask_anything(words, binary)
     if not isinstance(answer, dict):
-        raise PyrometerError("%s printed something else than a JSON object" % find())
+        raise PyrometerError("%s printed something else than a JSON object" % (binary or find()))
     return answer
 
 

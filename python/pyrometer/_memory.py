@@ -8,18 +8,20 @@ libc by itself (NumPy's arrays) can only be seen from a program's start, with `p
 import _thread
 import os
 
-from ._api import load
+from ._api import Report, _ask, _options
 from ._binary import PyrometerError, find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
-    from typing import Any, List, Optional
+    from typing import Any, Dict, List, Optional
 
-    from ._api import Row
+    from ._api import Option, Row
 
 _library: "Any" = None
 _turn = _thread.allocate_lock()  # held by the block that is watched: there is one at a time, whichever thread it is of
+# That block: set after the agent has come in and taken back before it is asked to leave, so that no child asks it twice.
+_watched: "Optional[memory]" = None
 
 
 def _own() -> str:
@@ -55,13 +57,25 @@ def _is_recorded() -> bool:
         return False
 
 
+def _forked() -> None:
+    """A child holds none of its parent's blocks: their numbers are the parent's, and it may have one of its own."""
+    global _turn, _watched
+    _turn = _thread.allocate_lock()
+    if _watched is not None:
+        _watched = None
+        _library.pyrometer_agent_leave()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 class memory:
     """A block whose memory is watched.
 
     After it: `peak` is the most that was alive of what the block allocated, `net` what of that is alive still, `allocated` and
     `count` all that it allocated, in bytes and blocks; `top` are the lines that hold most (rows of a report: `name`, `file`,
-    `line`, `self`, …), `top_at_peak` those that held most at the peak. All threads count. If the block ends by an exception, the
-    numbers are those until then, or None if they could not be had.
+    `line`, `self`, …), `top_at_peak` those that held most at the peak. All threads count, forked children do not. If the block
+    ends by an exception, the numbers are those until then, or None if they could not be had.
 
     Of a process one block is watched at a time, whichever thread it is of: another that begins meanwhile, inside of it or beside it,
     raises PyrometerError and changes nothing. A program that is recorded already cannot have any: its recording says all that, and more.
@@ -82,6 +96,7 @@ class memory:
         self._limit, self._keep = limit, keep
         self._folder: "Optional[str]" = None
         self._recorder: "Optional[subprocess.Popen[str]]" = None
+        self._pid = 0  # of the process that began it
 
     def __enter__(self) -> "memory":
         if _is_recorded():
@@ -89,13 +104,14 @@ class memory:
                                  "with --memory")
         if self._recorder is not None:
             raise PyrometerError("this block was used already: make another pyrometer.memory()")
-        if not _turn.acquire(False):
+        turn = _turn
+        if not turn.acquire(False):
             raise PyrometerError("another block of pyrometer.memory() is being watched in this process: there can be one at a time, "
                                  "of all threads")
         try:
             self._begin()
         except BaseException:
-            _turn.release()
+            turn.release()
             raise
         return self
 
@@ -104,15 +120,18 @@ class memory:
         import subprocess
         import tempfile
 
+        global _watched
+        # The block may change the working directory and the environment: what is asked for after it is what was found before.
         binary = find()
-        self._folder = tempfile.mkdtemp(prefix="pyrometer-")
-        path = self._keep or os.path.join(self._folder, "memory.pyro")
+        there = shutil.which(binary)
+        self._binary = os.path.abspath(there) if there else binary
+        self._folder = os.path.abspath(tempfile.mkdtemp(prefix="pyrometer-"))
+        self._path = os.path.abspath(self._keep or os.path.join(self._folder, "memory.pyro"))
         self._recorder = subprocess.Popen(
-            [binary, "attach", "--memory=objects", "--invite-fd=1", "--quiet", "--force", "-o", path, str(os.getpid())],
+            [self._binary, "attach", "--memory=objects", "--invite-fd=1", "--quiet", "--force", "-o", self._path, str(os.getpid())],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True,
             start_new_session=True)  # Ctrl-C is for the program: what it does with it is the block's affair
         self._pid = os.getpid()
-        self._path = path
         assert self._recorder.stdout is not None
         invitation, library = self._recorder.stdout.readline().strip(), self._recorder.stdout.readline().strip()
         agent = _agent(library) if invitation and library else None
@@ -120,14 +139,24 @@ class memory:
             self._end()
             shutil.rmtree(self._folder, ignore_errors=True)
             raise PyrometerError("memory cannot be watched here: %s" % (self._said or "this Python is not supported"))
+        _watched = self
 
     def __exit__(self, kind: "Any", value: "Any", traceback: "Any") -> None:
-        _library.pyrometer_agent_leave()
+        global _watched
+        is_own = os.getpid() == self._pid
+        if _watched is not self:
+            if self._pid and not is_own:  # a forked child goes out by its parent's door: the block goes on there
+                return
+            raise PyrometerError("this block of pyrometer.memory() cannot end: %s"
+                                 % ("it has ended already" if self._pid else "it was not begun"))
+        turn = _turn
+        _watched = None  # before it leaves: another thread may fork at any time
         try:
-            if os.getpid() == self._pid:  # a forked child goes out by its parent's door: the block goes on there
+            _library.pyrometer_agent_leave()
+            if is_own:  # else C code has forked, which Python was not told
                 self._finish(kind is not None)
         finally:
-            _turn.release()
+            turn.release()
 
     def _finish(self, has_failed: bool) -> None:
         import shutil
@@ -155,13 +184,23 @@ class memory:
         recorder.terminate()
         self._said = recorder.communicate()[1].strip()
 
+    def _process(self) -> "Optional[int]":
+        """This process as the recording calls it: beside it there may be children, which C code forked or which had not left yet."""
+        pids = [int(one["pid"]) for one in _ask(["info", "--json", "--", self._path], self._binary)["processes"]]
+        if self._pid in pids:
+            return self._pid
+        return pids[0] if pids else None  # in a pid namespace it may have another number there, but it comes first
+
     def _read(self) -> None:
-        run, own = load(self._path), _own()
-        peak = run.report(by="line", metric="peak", exclude=own, limit=0)
-        held = run.report(by="line", metric="leaked", exclude=own, limit=0)
-        allocated = run.report(by="line", metric="allocated", exclude=own, limit=0)
+        own, process = _own(), self._process()
+
+        def report(metric: str, by: str = "line", limit: int = 0) -> "Report":
+            asked: "Dict[str, Option]" = {"by": by, "metric": metric, "exclude": own, "limit": limit, "process": process}
+            return Report.from_json(_ask(["report", "--json", *_options(asked), "--", self._path], self._binary))
+
+        peak, held, allocated = report("peak"), report("leaked"), report("allocated")
         self.peak, self.net, self.allocated = int(peak.total), int(held.total), int(allocated.total)
-        self.count = int(run.report(metric="count", exclude=own, limit=1).total)
+        self.count = int(report("count", by="function", limit=1).total)
 
         def largest(rows: "List[Row]") -> "List[Row]":
             return sorted((r for r in rows if r.self), key=lambda r: -r.self)[:self._limit]
