@@ -39,10 +39,11 @@ static void put_number(struct out *o, long long number)
     put(o, text, n < 0 ? 0 : (size_t)n);
 }
 
+/* One character as UTF-8; what is none stands as a question mark. */
 static void put_character(struct out *o, uint32_t c)
 {
     char text[4];
-    put(o, text, utf8_encode(c, text));
+    put(o, text, utf8_encode(c >= 0xd800 && c < 0xe000 ? '?' : c, text));
 }
 
 static void put_quoted(struct out *o, uint32_t c, bool is_byte)

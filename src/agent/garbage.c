@@ -69,9 +69,16 @@ static py_object *make_list(void)
     return list;
 }
 
+static py_object *module; /* kept */
+
+void garbage_prepare(void)
+{
+    module = py.PyImport_ImportModule("gc");
+    py.PyErr_Clear();
+}
+
 void garbage_install(void)
 {
-    py_object *module = py.PyImport_ImportModule("gc");
     py_object *garbage = module ? py.PyObject_GetAttrString(module, "garbage") : NULL;
     py_object *callbacks = module ? py.PyObject_GetAttrString(module, "callbacks") : NULL;
     slot = garbage && callbacks ? pyver_gc_callbacks(garbage, callbacks) : NULL;

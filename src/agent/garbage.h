@@ -7,6 +7,9 @@
 #ifndef PYROMETER_AGENT_GARBAGE_H
 #define PYROMETER_AGENT_GARBAGE_H
 
+/* Before the hooks are in. */
+void garbage_prepare(void);
+
 /* After the hooks are in; takes itself out with them. */
 void garbage_install(void);
 

@@ -102,6 +102,8 @@ static void install(void)
         atomic_fetch_add(&guest.session->unhooked, 1);
         return;
     }
+    if (notes_are_wanted())
+        garbage_prepare(); /* what importing calls is not the program's */
     calibrate_bare();
     atomic_store(&guest.on, true);
     guest_new_thread = open_frames;

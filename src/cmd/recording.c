@@ -50,6 +50,17 @@ static int add_function(const char *text, size_t len, struct buf *selection)
     return 0;
 }
 
+static int add_functions(const char *list, struct buf *selection)
+{
+    int status = 0;
+    for (const char *at = list; at && !status;) {
+        size_t len = strcspn(at, ",");
+        status = add_function(at, len, selection);
+        at = at[len] ? at + len + 1 : NULL;
+    }
+    return status;
+}
+
 /* One item whose text is a pattern; `head` says what for. */
 static int add_pattern(const char *option, const char *head, const char *pattern,
                        struct buf *selection)
@@ -82,13 +93,12 @@ static int make_selection(struct cmd_recording *r)
     struct buf selection;
     buf_init(&selection, RING_MAX_SELECTION - 1);
     int status = 0;
-    for (const char *at = r->function; at && !status;) {
-        size_t len = strcspn(at, ",");
-        status = add_function(at, len, &selection);
-        at = at[len] ? at + len + 1 : NULL;
+    for (size_t i = 0; i < r->lines_of.count && !status; i++) {
+        const char *text = r->lines_of.use[i].value;
+        status = strcmp(r->lines_of.use[i].option, "match") == 0
+                     ? add_pattern("--match", "m", text, &selection)
+                     : add_functions(text, &selection);
     }
-    if (r->match && !status)
-        status = add_pattern("--match", "m", r->match, &selection);
     if (!status)
         status = add_filters(r, &selection);
     const char *text = buf_cstr(&selection);
@@ -103,7 +113,7 @@ static int make_selection(struct cmd_recording *r)
 /* Naming an instrument replaces the default. */
 static int choose_instruments(struct cmd_recording *r, struct record_options *o)
 {
-    bool selects = r->function || r->match;
+    bool selects = r->lines_of.count;
     if (selects && !r->lines)
         return cmd_fail(CMD_USAGE, "--function and --match choose lines: they go with --lines");
     if (r->filters.count && !r->calls && !r->trace)

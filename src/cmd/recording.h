@@ -15,8 +15,8 @@ struct cmd_recording {
     bool has_max_depth;
     double last; /* seconds; the timeline keeps only so much before the end */
     bool has_last;
-    const char *function, *match; /* --lines of whom; NULL: everybody */
-    const char *memory;           /* NULL: not given; "": the heap */
+    struct cmd_each lines_of; /* --function and --match: whose lines; none: everybody's */
+    const char *memory;       /* NULL: not given; "": the heap */
     bool memory_events;
     struct cmd_each filters; /* --include and --exclude: whose calls */
     const char *output;

@@ -24,7 +24,8 @@ struct kept_note {
 struct lane {
     VEC(struct call) stack;
     size_t written;
-    uint64_t last_ns;
+    uint64_t last_ns;           /* of the last event */
+    uint64_t end_ns;            /* of the last block: what is open has gone on until then */
     VEC(struct kept_note) kept; /* outermost first */
     struct buf text;
     uint32_t event; /* place of the next one in its block */
@@ -230,8 +231,10 @@ static int on_events(void *ctx, const struct record_events *block,
         return 0;
     struct lane *lane = &s->lane[block->thread];
     int r = n ? 0 : begin_block(s, lane, block);
-    if (!n)
+    if (!n) {
         lane->event = 0, lane->note = 0;
+        lane->end_ns = max_u64(lane->end_ns, block->end_ns);
+    }
     bool at_once = s->visitor && !s->min_ns && !s->from_ns && !s->query->has_to;
     for (size_t i = 0; r == 0 && i < n; i++, lane->event++) {
         const struct record_event *e = &events[i];
@@ -261,7 +264,7 @@ static int pass(struct slicing *s, const struct profile *profile)
     for (uint32_t i = 0; i < s->tables->thread_count; i++) {
         struct lane *lane = &s->lane[i];
         while (r == 0 && lane->stack.len)
-            r = end_top(s, i, lane, lane->last_ns, RECORD_EVENT_LOST, NULL);
+            r = end_top(s, i, lane, max_u64(lane->last_ns, lane->end_ns), RECORD_EVENT_LOST, NULL);
         vec_release(&lane->stack);
         vec_release(&lane->kept);
         buf_release(&lane->text);

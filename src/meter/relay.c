@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -102,9 +103,17 @@ static int choose(struct relay *r, int stream, const struct stat *st)
     return 0;
 }
 
+static bool has_room(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_max >= RELAY_MIN_DESCRIPTORS;
+}
+
 static int choose_all(struct relay *r)
 {
     struct stat st[RELAY_STREAMS];
+    if (!has_room())
+        return 0; /* all stay as they are */
     for (int i = 0; i < RELAY_STREAMS; i++) {
         if (fstat(fd_of[i], &st[i]) < 0)
             continue;

@@ -3,6 +3,7 @@
 #include "base/attr.h"
 #include "base/clock.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -23,6 +24,7 @@ enum {
     NOTHING_AT, /* /dev/null: what takes the place of a stream that is let go */
     FIRST_TO_CLOSE,
 };
+static_assert(FIRST_TO_CLOSE + RELAY_STREAMS + 1 < RELAY_MIN_DESCRIPTORS, "and all out of the way");
 
 struct state {
     const struct relay_job *job;
@@ -281,6 +283,12 @@ static int move_fd(int fd, int to)
     return fd == to ? fd : dup3(fd, to, O_CLOEXEC);
 }
 
+/* Where nothing else is to go. */
+static int move_away(int fd)
+{
+    return fd < 0 || fd >= FIRST_TO_CLOSE ? fd : fcntl(fd, F_DUPFD_CLOEXEC, FIRST_TO_CLOSE);
+}
+
 /* Holds nothing that is not its business: not the caller's files, not its folder, not a stream that
  * is not passed on. */
 static void let_go(struct state *s)
@@ -293,9 +301,9 @@ static void let_go(struct state *s)
     }
     /* the ends may lie where others are to go: first out of the way */
     int from[RELAY_STREAMS];
-    int bell = fcntl(job->bell, F_DUPFD_CLOEXEC, 64);
+    int bell = move_away(job->bell);
     for (int i = 0; i < RELAY_STREAMS; i++)
-        from[i] = job->from[i] < 0 ? -1 : fcntl(job->from[i], F_DUPFD_CLOEXEC, 64);
+        from[i] = move_away(job->from[i]);
     s->bell = move_fd(bell, BELL_AT);
     move_fd(open("/dev/null", O_RDWR | O_CLOEXEC), NOTHING_AT);
     for (int i = 0; i < RELAY_STREAMS; i++) {

@@ -11,6 +11,9 @@
 
 enum { RELAY_GIT_PENDING = 2 };
 
+/* A limit below this leaves the relay no room. */
+enum { RELAY_MIN_DESCRIPTORS = 32 };
+
 /* In memory that both processes map. The relay writes, the recorder reads, but for `wanted`. */
 struct relay_shared {
     _Atomic int32_t drained;

@@ -105,6 +105,19 @@ struct calltree_open *calltree_find_open(const struct calltree *t, uint64_t fram
     return o && o->frame ? o : NULL;
 }
 
+void calltree_finish(struct calltree *t, uint64_t tick)
+{
+    for (uint32_t i = 0; t->open && i <= t->open_mask; i++) {
+        struct calltree_open *o = &t->open[i];
+        if (!o->frame)
+            continue;
+        t->nodes.data[o->node].alive += tick - o->begin;
+        calltree_touch(t, o->node);
+        o->frame = 0;
+    }
+    t->open_count = 0;
+}
+
 void calltree_ends(struct calltree *t, uint64_t frame, uint64_t tick)
 {
     struct calltree_open *o = t->open && frame ? find_open(t, frame) : NULL;

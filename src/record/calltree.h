@@ -62,6 +62,8 @@ void calltree_unwind(struct calltree *t, uint32_t code); /* a leave that is not 
 /* A coroutine begins or ends: the function that was entered last, or is about to be left. */
 void calltree_begins(struct calltree *t, uint64_t frame, uint32_t node, uint64_t tick);
 void calltree_ends(struct calltree *t, uint64_t frame, uint64_t tick);
+/* All that have not ended have been there to the end. */
+void calltree_finish(struct calltree *t, uint64_t tick);
 /* One that has begun and not ended, or NULL; until the next one begins or ends. */
 struct calltree_open *calltree_find_open(const struct calltree *t, uint64_t frame);
 

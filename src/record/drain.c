@@ -44,13 +44,22 @@ static void take_in(struct drain *d, uint32_t slot)
         session_unmap_slot(ring);
 }
 
-/* Nothing comes after this: what runs, or is paused, has done so to the end. */
+/* When the end of the recording was told, or else of a process, that it is over. */
+static uint64_t end_tick(const struct drain *d)
+{
+    return atomic_load(&d->stop) ? d->stop_tick : session_tick(d->session);
+}
+
+/* Nothing comes after this: what runs, or is paused, has done so to the end. When the recording ends, that is known; when a process is
+ * gone without a word we see it some time later, and when a ring is closed at our next turn. */
 static void conclude(const struct drain *d, struct feed *f)
 {
-    linetree_finish(&f->lines);
-    if (f->paused_at)
-        f->paused_ticks += session_tick(d->session) - f->paused_at;
-    f->paused_at = 0;
+    struct session_clock clock = session_clock_now(d->session);
+    uint64_t late = (uint64_t)((double)(DEATHS_NS + LONG_NAP_NS) / clock.ns_per_tick);
+    uint64_t end = f->gone_tick ? f->gone_tick : end_tick(d);
+    if (!atomic_load(&d->stop) || end < d->stop_tick)
+        end = end - f->tick > late && end > f->tick ? end - late / 2 : f->tick;
+    feed_finish(f, &clock, end);
 }
 
 /* Its thread or process has ended, and all it said has been taken. */
@@ -83,6 +92,8 @@ static uint64_t look_at(struct drain *d, uint32_t slot, bool deaths)
     if (!f)
         return 0;
     bool gone = now == RING_CLOSED || (deaths && process_is_gone(f->owner.pid));
+    if (gone && !f->gone_tick)
+        f->gone_tick = end_tick(d);
     size_t held = f->events ? f->events->done_bytes : 0;
     /* The clock after the words: on a busy machine we may be put to sleep between the two, and what is stamped after the clock is
      * taken for a lie. */
@@ -202,6 +213,7 @@ void drain_stop(struct drain *d)
     if (!d->started)
         return;
     pthread_mutex_lock(&d->lock);
+    d->stop_tick = session_tick(d->session);
     atomic_store(&d->stop, true);
     pthread_cond_signal(&d->wake);
     pthread_mutex_unlock(&d->lock);

@@ -22,6 +22,7 @@ struct drain {
     pthread_t thread;
     bool started;
     _Atomic bool stop;
+    uint64_t stop_tick;  /* when that was; set before */
     pthread_cond_t wake; /* with the lock: the end cuts the thread's naps short */
     _Atomic uint64_t cpu_ns;
     _Atomic size_t held_bytes;          /* finished blocks that wait to be carried into the file */

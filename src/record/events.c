@@ -131,7 +131,9 @@ static void put_begins(struct events *e)
         put(e, symbol_of(e, call), call->begin_ns);
         for (; held < e->held.len && e->held.data[held].depth == e->written; held++)
             events_put_note(&e->block, e->block.count - 1, e->held.data[held].kind,
-                            (const char *)e->held_text.data + e->held.data[held].at,
+                            e->held.data[held].len
+                                ? (const char *)e->held_text.data + e->held.data[held].at
+                                : "",
                             e->held.data[held].len);
     }
     e->held.len = 0;
@@ -341,11 +343,29 @@ size_t events_done_bytes(const struct events_done *d)
     return b->symbols.len + b->times.len + b->open.len + b->notes.len;
 }
 
+void events_reach(struct events *e, uint64_t ns)
+{
+    ns = later(e, ns);
+    while (e->stack.len > e->written &&
+           ns - e->stack.data[e->stack.len - 1].begin_ns < e->options.min_ns) {
+        e->stack.len--; /* what was held back is too short for good */
+        e->left_out++;
+        if (e->held.len)
+            drop_held(e);
+    }
+    if (e->written < e->stack.len)
+        put_begins(e);
+}
+
 void events_finish_block(struct events *e, bool last)
 {
     struct events_block *b = &e->block;
-    if (!b->count)
+    bool goes_on =
+        last && e->written && e->last_ns > b->start_ns; /* to the end, with no event there */
+    if (!b->count && !goes_on)
         return;
+    if (!b->count)
+        put_open(e);
     /* what is held back began after everything that was written, and belongs to the next block */
     uint64_t end = e->written < e->stack.len ? e->stack.data[e->written].begin_ns : e->last_ns;
     size_t rows = min_u64(e->written, LOD_MAX_DEPTH + 1);

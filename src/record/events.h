@@ -101,6 +101,9 @@ void events_end_noted(struct events *e, uint32_t code, enum record_event_kind ki
 /* A call that had begun when tracing did. */
 void events_open(struct events *e, uint32_t code, uint64_t ns);
 
+/* Nothing comes after this moment: what has not ended has gone on until then. */
+void events_reach(struct events *e, uint64_t ns);
+
 /* Ends the open block, if there is anything in it; with `last`, all summaries too. */
 void events_finish_block(struct events *e, bool last);
 

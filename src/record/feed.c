@@ -404,6 +404,20 @@ static inline void pass(struct feed *f, uint64_t ticks)
         linetree_time(&f->lines, ticks);
 }
 
+void feed_finish(struct feed *f, const struct session_clock *clock, uint64_t tick)
+{
+    bool runs = f->tree.stack.len > 1 && !f->ignoring;
+    if (f->paused_at)
+        f->paused_ticks += tick > f->paused_at ? tick - f->paused_at : 0;
+    else if (runs && tick > f->tick)
+        pass(f, tick - f->tick);
+    f->paused_at = 0;
+    calltree_finish(&f->tree, f->tick);
+    linetree_finish(&f->lines);
+    if (f->events && runs)
+        events_reach(f->events, ns_of(f, clock, f->tick));
+}
+
 static inline void enter(struct feed *f, uint32_t code, bool resumes)
 {
     calltree_enter(&f->tree, code, resumes);

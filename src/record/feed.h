@@ -78,7 +78,8 @@ struct feed {
     char *name;       /* of the thread, owned; NULL: not told, or carried already */
     uint32_t name_len;
 
-    bool closed; /* no more will come */
+    bool closed;        /* no more will come */
+    uint64_t gone_tick; /* when that was seen; 0: not yet */
 };
 
 /* Takes over the mapped ring. `trace` (NULL: none) says what of the timeline is wanted; times count
@@ -92,6 +93,9 @@ void feed_mark_release(struct feed_mark *m);
  * or E_CORRUPT. */
 int64_t feed_take(struct feed *f, struct feed_codes *codes, const struct session_clock *clock,
                   uint64_t most);
+
+/* Nothing comes after this: what runs, or is paused, has done so until that tick. */
+void feed_finish(struct feed *f, const struct session_clock *clock, uint64_t tick);
 
 /* How much of the ring is waiting. */
 uint64_t feed_waiting(const struct feed *f);

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
 
 enum {
     TURN_WORDS = 1 << 16, /* of one process, with the lock held */
@@ -234,9 +236,17 @@ static bool is_gone(uint32_t pid)
     return kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 }
 
+/* Also if nobody has waited for it yet. The first thread alone may have ended, too: then there are others. */
 static bool has_ended(uint32_t pid)
 {
-    return is_gone(pid) || threadstate_letter((pid_t)pid, pid) == 'Z';
+    enum { LINKS_OF_ONE = 3 }; /* the folder itself, and one for each thread */
+    if (is_gone(pid))
+        return true;
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%u/task", pid);
+    return threadstate_letter((pid_t)pid, pid) == 'Z' && stat(path, &st) == 0 &&
+           st.st_nlink <= LINKS_OF_ONE;
 }
 
 /* Rings that are finished are given back. True: one is still open. */
@@ -308,7 +318,7 @@ static uint64_t turn(struct heaps *h, struct heaps_process *p, const struct sess
     uint64_t horizon = clock->tick - (uint64_t)((double)LAG_NS / clock->ns_per_tick);
     const struct heaps_feed *next = next_image(p);
     bool dead = last || next || p->gone;
-    p->gone = p->gone || (deaths && is_gone(p->pid));
+    p->gone = p->gone || (deaths && has_ended(p->pid));
     look_at_rings(h, p, clock, dead);
     if (dead)
         horizon = UINT64_MAX; /* there is no more to come */

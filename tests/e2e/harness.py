@@ -197,6 +197,7 @@ def can_be_saved(path, *options):
     pyrometer("verify", "--repair", "--force", "-o", good, path, check=0)
     pyrometer("verify", good, check=0)
     torn, saved = Recording(path).report(*options), Recording(good).report(*options)
+    torn["losses"]["torn_bytes"] = 0  # these are gone
     assert torn["rows"] == saved["rows"] and torn["total"] == saved["total"] and torn["losses"] == saved["losses"]
     return True
 

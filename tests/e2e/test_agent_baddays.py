@@ -3,6 +3,7 @@
 How often a function was called, the program itself counts in a file that survives it: after each call. So what was recorded is that
 number, or one more if the end came between the call and the count.
 """
+import json
 import mmap
 import os
 import shutil
@@ -307,3 +308,38 @@ def test_daemon_threads_at_the_end(python, tmp_path, scale):
     assert died <= 4 + 2 * died_bare
     bare = (subprocess.run([python.path, program], stdout=subprocess.DEVNULL).returncode for _ in range(1500))
     assert not died or died_bare or -signal.SIGSEGV in bare
+
+
+OPEN = """
+import os, signal, threading, time
+def waits(): time.sleep(60)
+def works():
+    while True: pass
+async def coroutine(): ends()
+def ends():
+    threading.Thread(target=waits, daemon=True).start()
+    threading.Timer(0.6, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    works()
+coroutine().send(None)
+"""
+
+
+@pytest.mark.strict
+@pytest.mark.parametrize("options", [["--calls"], ["--trace"], ["--trace", "--last", "0.3"], ["--trace", "--min-duration", "0.1"]], ids=" ".join)
+def test_what_runs_at_the_end_has_run_until_then(python, tmp_path, options):
+    """No event tells that it ends. Threads that wait, loops that call nothing, coroutines."""
+    recording = harness.record([python.path, "-c", OPEN], tmp_path / "x.pyro", *options, check=137)
+    recording.verify()
+    rows = {r["name"]: r for r in recording.rows()}
+    assert all(0.5 < rows[name]["total"] < 3 for name in ("waits", "works", "ends"))
+    assert 0.5 < rows["coroutine"]["alive"] < 3
+    if options[0] == "--trace":
+        calls = json.loads(harness.pyrometer("export", "chrome", recording.path, check=0).stdout)["traceEvents"]
+        lengths = {e["name"]: e["dur"] / 1e6 for e in calls if e["ph"] == "X"}
+        assert all(lengths[name] > 0.25 for name in ("waits", "works", "ends"))
+
+
+def test_what_runs_when_the_recording_ends(python, tmp_path):
+    text = "import time\ndef waits(): time.sleep(1.2)\nwaits()\nprint('well')"
+    recording = harness.record([python.path, "-c", text], tmp_path / "x.pyro", "--calls", "--for", "0.6")
+    assert recording.stdout == "well\n" and 0.3 < recording.row("waits")["total"] < 1

@@ -684,3 +684,12 @@ def test_file_names_that_are_no_utf8(python, tmp_path):
         assert shown.count("bytearray(100000)") == 2 and shown.count("|      1000|") == 2
         memory = pyrometer("report", "--metric", "count", "--by", "file", "--match", "work.py", "--csv", recording.path, check=0).stdout
         assert len(memory.splitlines()) == 3, memory
+
+
+def test_selections_add_up(default_python, tmp_path):
+    """Options given again, and both kinds beside each other: each chooses, none replaces another."""
+    program = tmp_path / "program.py"
+    program.write_text("".join("def f%d():\n    return %d\n" % (i, i) for i in range(5)) + "".join("f%d()\n" % i for i in range(5)))
+    recording = record([default_python.path, str(program)], tmp_path / "a.pyro", "--lines", "--function", "__main__:f0",
+                       "--function", "__main__:f1", "--match", "f2", "--match", "f3")
+    assert {k[1] for k, n in hits_of(recording).items() if n} == {2, 4, 6, 8}

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import resource
 import shlex
 import shutil
 import signal
@@ -746,3 +747,14 @@ def test_info(default_python, tmp_path):
 def test_exit_status_is_recorded(default_python, tmp_path):
     recording = record([default_python.path, "-c", "raise SystemExit(9)"], tmp_path / "x.pyro", check=9)
     assert recording.stats()["exit_status"] == 9
+
+
+@pytest.mark.parametrize("limit", [20, 32, 64, 65])
+def test_few_descriptors(default_python, tmp_path, limit):
+    """What a program prints arrives, also where there is no room for who would pass it on."""
+    text = "for i in range(5): print('line', i)"
+    limited = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    done = subprocess.run([PYROMETER, "run", "--quiet", "-o", str(tmp_path / "x.pyro"), "--", default_python.path, "-c", text],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, encoding="utf-8", preexec_fn=limited,
+                          cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "".join("line %d\n" % i for i in range(5))), done.stderr

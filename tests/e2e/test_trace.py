@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import harness
 from harness import ROOT, one_line_error, pyrometer, workload
 
 FLAGS_OPEN = 3
@@ -669,3 +670,11 @@ def read_perfetto(trace):
             slices.append((s["track"], name, begin, s["now"]))
     assert not any(open_slices.values())
     return slices, tracks
+
+
+def test_nothing_but_the_program(python, tmp_path):
+    """What the guest imports for itself is not the program's (from 3.13 on `-c` imports some, which is)."""
+    traced, called = ([(r["name"], r["calls"]) for r in harness.record([python.path, "-S", "-c", "x = 1"], tmp_path / (option + ".pyro"),
+                                                                       option).report("--sort", "name")["rows"]]
+                      for option in ("--trace", "--calls"))
+    assert traced == called and ("<module>", 1) in called
