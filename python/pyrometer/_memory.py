@@ -66,7 +66,15 @@ def _forked() -> None:
         _library.pyrometer_agent_leave()
 
 
-os.register_at_fork(after_in_child=_forked)
+_hears_of_forks = False
+
+
+def _hear_of_forks() -> None:
+    """From the first block on: what is registered keeps this module alive to the interpreter's very end."""
+    global _hears_of_forks
+    if not _hears_of_forks:
+        os.register_at_fork(after_in_child=_forked)
+    _hears_of_forks = True
 
 
 class memory:
@@ -104,6 +112,7 @@ class memory:
                                  "with --memory")
         if self._recorder is not None:
             raise PyrometerError("this block was used already: make another pyrometer.memory()")
+        _hear_of_forks()
         turn = _turn
         if not turn.acquire(False):
             raise PyrometerError("another block of pyrometer.memory() is being watched in this process: there can be one at a time, "

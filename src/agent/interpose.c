@@ -8,6 +8,7 @@
 #include "agent/interpose.h"
 
 #include "agent/hooks.h"
+#include "agent/memory.h"
 #include "agent/pyver.h"
 
 #include <dlfcn.h>
@@ -129,7 +130,10 @@ PUBLIC int execve(const char *path, char *const argv[], char *const envp[])
     NEXT(execve);
     char *const *env = envp;
     WITH_ENVIRONMENT(env);
-    return next(path, argv, (char *const *)env);
+    struct ring_header *told = memory_executes();
+    int failed = next(path, argv, (char *const *)env);
+    memory_execution_failed(told);
+    return failed;
 }
 
 PUBLIC int execvpe(const char *file, char *const argv[], char *const envp[])
@@ -137,7 +141,10 @@ PUBLIC int execvpe(const char *file, char *const argv[], char *const envp[])
     NEXT(execvpe);
     char *const *env = envp;
     WITH_ENVIRONMENT(env);
-    return next(file, argv, (char *const *)env);
+    struct ring_header *told = memory_executes();
+    int failed = next(file, argv, (char *const *)env);
+    memory_execution_failed(told);
+    return failed;
 }
 
 PUBLIC int fexecve(int fd, char *const argv[], char *const envp[])
@@ -145,7 +152,10 @@ PUBLIC int fexecve(int fd, char *const argv[], char *const envp[])
     NEXT(fexecve);
     char *const *env = envp;
     WITH_ENVIRONMENT(env);
-    return next(fd, argv, (char *const *)env);
+    struct ring_header *told = memory_executes();
+    int failed = next(fd, argv, (char *const *)env);
+    memory_execution_failed(told);
+    return failed;
 }
 
 PUBLIC int execv(const char *path, char *const argv[])

@@ -275,6 +275,21 @@ static __attribute__((noinline, cold)) void count_untold(struct memory_thread *m
         atomic_fetch_add_explicit(&me->ring->lost, 1, memory_order_relaxed);
 }
 
+/* Between vfork and exec the thread, and so the ring, is its parent's. */
+struct ring_header *memory_executes(void)
+{
+    struct ring_header *ring = memory_is_on() && getpid() == guest.pid ? memory_me.ring : NULL;
+    if (ring)
+        atomic_store(&ring->exec_tick, guest_now_in_order());
+    return ring;
+}
+
+void memory_execution_failed(struct ring_header *told)
+{
+    if (told)
+        atomic_store(&told->exec_tick, 0);
+}
+
 void memory_allocated(enum record_allocator allocator, const void *block, size_t size,
                       enum memory_order_kind order)
 {

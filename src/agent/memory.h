@@ -53,6 +53,9 @@ extern _Atomic uint8_t *memory_switch;
 
 /* Begins; a CPython is there. False: it is refused, and told so. */
 bool memory_start(void);
+/* Around an exec: it is told before, and taken back if it failed, with what the first has returned. */
+struct ring_header *memory_executes(void);
+void memory_execution_failed(struct ring_header *told);
 /* Ends, so that it can begin anew. With the GIL. */
 void memory_stop(void);
 void memory_forked(void);

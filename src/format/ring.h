@@ -33,7 +33,7 @@
 #define RING_MAGIC    0x31474e4952525950ull /* "PYRRING1" */
 
 enum {
-    RING_VERSION = 9,     /* of everything in this header; both sides must agree */
+    RING_VERSION = 10,    /* of everything in this header; both sides must agree */
     RING_WORDS = 1 << 17, /* 1 MiB: stays in a core's cache; a larger one costs 5 to 10 ns a word */
     RING_MAX_SLOTS = 2048, /* threads traced at a time */
     RING_HEADER_BYTES = 4096,
@@ -178,7 +178,9 @@ struct ring_header {
     _Atomic uint64_t pace_ticks;   /* how slow the machine was (agent/pace.h), summed up … */
     _Atomic uint64_t pace_count;   /* … over so many times, spread over the records */
     _Atomic uint32_t writing; /* memory: a record is being made, and may have its stamp already */
-    uint8_t producer_reserved[12];
+    uint8_t producer_reserved[4];
+    _Atomic uint64_t
+        exec_tick; /* memory: since then another program is being executed; 0: none is */
     /* the consumer's line */
     _Atomic uint64_t tail;
     uint8_t consumer_reserved[56];

@@ -231,6 +231,9 @@ static void close_feed(struct heaps *h, struct heaps_feed *f)
     session_free_slot(h->session, f->slot);
 }
 
+/* An exec that has not failed by then will not. */
+#define EXEC_NS (200 * NS_PER_MS)
+
 static bool is_gone(uint32_t pid)
 {
     return kill((pid_t)pid, 0) < 0 && errno == ESRCH;
@@ -278,6 +281,32 @@ static struct heaps_feed *next_image(const struct heaps_process *p)
     return next;
 }
 
+/* When the process began to execute a program of which there are no rings (yet); 0: it did not. */
+static uint64_t exec_tick(struct heaps_process *p, const struct session_clock *clock)
+{
+    bool is_open = false;
+    uint64_t tick = 0;
+    for (size_t i = 0; i < p->open.len; i++) {
+        const struct heaps_feed *f = p->open.data[i];
+        if (!f->ring || f->image != p->image)
+            continue;
+        uint64_t told = atomic_load_explicit(&f->ring->exec_tick, memory_order_acquire);
+        tick = told <= clock->tick ? max_u64(tick, told) : tick;
+        is_open = true;
+    }
+    if (is_open) /* else it stays as it was last */
+        p->exec_tick = tick;
+    return p->exec_tick > p->exec_taken ? p->exec_tick : 0;
+}
+
+/* All that the program held is gone with it. */
+static void drop_program(struct heaps *h, struct heaps_process *p,
+                         const struct session_clock *clock, uint64_t tick)
+{
+    p->heap.log_ns = heaps_ns(h, clock, tick); /* until then it was there */
+    heap_drop_all(&p->heap);
+}
+
 static void look_at_rings(struct heaps *h, struct heaps_process *p,
                           const struct session_clock *clock, bool dead)
 {
@@ -317,17 +346,21 @@ static uint64_t turn(struct heaps *h, struct heaps_process *p, const struct sess
     uint64_t now = clock_mono_ns();
     uint64_t horizon = clock->tick - (uint64_t)((double)LAG_NS / clock->ns_per_tick);
     const struct heaps_feed *next = next_image(p);
-    bool dead = last || next || p->gone;
+    uint64_t exec = next ? 0 : exec_tick(p, clock);
+    bool replaced = exec && (double)(clock->tick - exec) * clock->ns_per_tick > EXEC_NS;
+    bool dead = last || next || replaced || p->gone;
     p->gone = p->gone || (deaths && has_ended(p->pid));
     look_at_rings(h, p, clock, dead);
     if (dead)
         horizon = UINT64_MAX; /* there is no more to come */
     uint64_t taken = take_process(h, p, clock, horizon);
     bool open = close_rings(h, p, dead);
-    if (dead && !open && taken == 0 && next) {           /* it has executed another program */
-        p->heap.log_ns = heaps_ns(h, clock, next->tick); /* until then it was there */
-        heap_drop_all(&p->heap);
-        p->image = next->image;
+    if (dead && !open && taken == 0 && (next || exec)) { /* it has executed another program */
+        drop_program(h, p, clock, next ? next->tick : exec);
+        if (next)
+            p->image = next->image;
+        else
+            p->exec_taken = exec;
         return 1;
     }
     if (dead && !open && taken == 0) {

@@ -93,6 +93,8 @@ struct heaps_process {
     bool is_child; /* another was met before it */
     bool gone; /* was, when the last turn ended: by the next one all of its rings have been met */
     bool ended;
+    uint64_t exec_tick,
+        exec_taken; /* of the last exec into a program without us: told, and all given back */
     /* the carrier's */
     uint32_t process; /* id in the file; UINT32_MAX: not asked for yet */
     VEC(struct heaps_group) groups;

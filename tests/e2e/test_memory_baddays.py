@@ -1100,3 +1100,25 @@ def test_a_thread_is_one_for_all_instruments(default_python, truth_env, tmp_path
     for n in range(3):
         rows = recording.report("--metric", "allocated", "--thread", "worker-%d" % n, "--by", "line", "--limit", "0")["rows"]
         assert [r["self"] for r in rows if r["file"].endswith("bad.py") and r["line"] == 3 and r["self"] >= 1033 + n]
+
+
+EXECUTES = """
+import os, sys, time
+kept = bytearray(5000000)
+try: os.execv("/nowhere", ["nowhere"])
+except OSError: pass
+time.sleep(0.5)
+if sys.argv[1:]: os.execv(sys.argv[1], sys.argv[1:])
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("mode", ["heap", "objects"])
+@pytest.mark.parametrize("command", [["/bin/true"], ["/bin/sh", "-c", "sleep 0.6"], []], ids=" ".join)
+def test_executes_a_program_without_us(python, mode, command, tmp_path):
+    """What it held is gone with it, unless the exec has failed."""
+    recording = harness.record([python.path, "-c", EXECUTES, *command], tmp_path / "x.pyro", "--memory=" + mode)
+    held = lambda *options: json.loads(pyrometer("report", "--json", *options, recording.path, check=0).stdout)["total"]
+    assert (held("--metric", "leaked") < 1000000) == bool(command) and held("--metric", "peak") > 5000000
+    points = [p["allocated"] for p in json.loads(pyrometer("memory", "plot", "--json", recording.path, check=0).stdout)["rows"]]
+    assert max(points) > 5000000 and (points[-1] < 1000000) == bool(command)
