@@ -101,6 +101,8 @@ static int module_row(struct grouping *g, const struct record_code *code, uint32
     int r = intern_module(g, analysis_module_name(file.text, file.len), &key.name);
     if (r < 0)
         return r;
+    if (analysis_module_is_bare(file.text, file.len))
+        key.file = code->file; /* others may have the same name, in other folders */
     const char *text = g->texts.data[key.name];
     struct profile_string name = {text, (uint32_t)strlen(text)};
     size_t before = g->row.len;

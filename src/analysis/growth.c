@@ -15,6 +15,7 @@
 #include "profile/events.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct mark {
@@ -62,6 +63,7 @@ struct finding {
     struct stats_points *later;  /* the same without the first third of them; owned */
     size_t first_later;
     VEC(struct told) told; /* of a sampled recording */
+    double unseen;         /* so too: by how much a slope may be higher, and nothing of it told */
     struct idxmap told_map;
 };
 
@@ -249,6 +251,17 @@ static void widen(struct stats_slope *s, double error)
     s->high = s->slope + hypot(s->high - s->slope, error);
 }
 
+/* What a sample may have missed altogether, over the whole way: where of so many intervals none was told, it was fewer in 97.5 % of
+ * all cases. Errors of the few that were told do not say it. */
+#define UNSEEN_INTERVALS 3.69
+
+static double find_unseen(const struct finding *f)
+{
+    const char *text = profile_meta_value(f->rows->weights->profile, "memory.interval");
+    double interval = text ? strtod(text, NULL) : 0, way = f->last_x - f->first_x;
+    return interval > 0 && interval < 1e12 && way > 0 ? UNSEEN_INTERVALS * interval / way : 0;
+}
+
 /* Caches fill in the first iterations, and a line through one step is sure to rise: what grows does so without them, too. */
 static struct stats_slope slope_of(const struct finding *f, size_t row)
 {
@@ -256,6 +269,7 @@ static struct stats_slope slope_of(const struct finding *f, size_t row)
     s.low = fmin(s.low, later.low);
     s.high = fmax(s.high, later.high);
     widen(&s, sampling_error(f, row));
+    s.high = fmax(s.high, s.slope + f->unseen);
     return s;
 }
 
@@ -327,6 +341,7 @@ static int fit(struct finding *f)
     if (!g->row)
         return E_NOMEM;
     f->point = g->points;
+    f->unseen = find_unseen(f);
     for (size_t i = 0; i <= f->rows->count; i++) {
         add_run(f, i);
         struct stats_slope slope = slope_of(f, i);

@@ -58,6 +58,12 @@ static char *module_of_pseudo(const char *path)
     return strdup(path);
 }
 
+bool analysis_module_is_bare(const char *path, size_t len)
+{
+    _cleanup_free_ char *text = strndup(path, len);
+    return text && text[0] && text[0] != '<' && !after_packages(text) && !after_stdlib(text);
+}
+
 char *analysis_module_name(const char *path, size_t len)
 {
     _cleanup_free_ char *text = strndup(path, len);

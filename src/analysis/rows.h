@@ -77,6 +77,8 @@ bool analysis_by_is_code(enum analysis_by by);
 /* The dotted module of a source path, as text the caller frees; NULL without memory. What is not a
  * path ("<string>") stays as it is. */
 char *analysis_module_name(const char *path, size_t len);
+/* True if that is no more than the name of its file, which files in other folders may have, too. */
+bool analysis_module_is_bare(const char *path, size_t len);
 
 /* The order of texts in every list: by bytes, of two that begin the same the shorter first. */
 static inline int analysis_compare_text(struct profile_string a, struct profile_string b)

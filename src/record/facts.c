@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "format/ring.h"
 #include "record/procfs.h"
+#include "record/session.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -66,6 +67,10 @@ static void put_instruments(struct format_writer *w, const struct record_options
                            o->instruments & RING_SAMPLED   ? "sampled"
                            : o->instruments & RING_OBJECTS ? "objects"
                                                            : "heap");
+    if (o->instruments & RING_SAMPLED) {
+        snprintf(text, sizeof text, "%d", SESSION_MEMORY_INTERVAL);
+        format_writer_meta(w, "memory.interval", text);
+    }
 }
 
 /* The patterns of one kind in a selection as one: "(A)|(B)". */

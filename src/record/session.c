@@ -17,10 +17,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-enum {
-    WAIT_MAX_MS = 2000,
-    MEMORY_INTERVAL = 128 << 10, /* bytes between two samples of memory, on average */
-};
+enum { WAIT_MAX_MS = 2000 };
 #define CALIBRATE_NS (200 * NS_PER_US) /* enough for a first idea of a tick */
 
 static const char AGENT[] = "libpyrometer-agent.so";
@@ -119,7 +116,7 @@ static int prepare(struct session *s, uint32_t instruments, const char *selectio
     r->instruments = instruments;
     r->clock = has_steady_counter() ? RING_CLOCK_TSC : RING_CLOCK_MONO;
     r->wait_max_ms = WAIT_MAX_MS;
-    r->memory_interval = MEMORY_INTERVAL;
+    r->memory_interval = SESSION_MEMORY_INTERVAL;
     const char *seed =
         getenv("PYROMETER_MEMORY_SEED"); /* for tests that want the same dice again */
     r->memory_seed = seed ? strtoull(seed, NULL, 10) : 0;

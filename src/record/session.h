@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { SESSION_MEMORY_INTERVAL = 128 << 10 }; /* bytes between two samples of memory, on average */
+
 struct session {
     struct ring_session *shared; /* mapped; NULL: no session */
     int fd;

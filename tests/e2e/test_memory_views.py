@@ -837,3 +837,25 @@ def test_what_lives_on_is_not_leaked(tmp_path):
     assert ask("memory", "leaks", recording.path)["memory"]["unfinished"]
     assert "alive where the recording ends" in pyrometer("memory", "leaks", recording.path, check=0).stdout
     assert [p["ended"] for p in ask("memory", "stats", recording.path)["processes"]] == [False]
+
+
+SMALL_LEAK = """
+import sys
+sys.path.insert(0, %r)
+import pyrometer
+kept = []
+for _ in range(60):
+    kept.append(bytearray(1000))
+    pyrometer.mark("turn")
+""" % os.path.join(harness.ROOT, "python")
+
+
+def test_a_leak_that_no_sample_has_met(tmp_path):
+    """60 KB of 128 for one sample on average: mostly nothing of it is told, and then it is not told either that nothing grows."""
+    app = tmp_path / "app.py"
+    app.write_text(SMALL_LEAK, encoding="utf-8")
+    for _ in range(5):
+        path = record([harness.default_python().path, str(app)], tmp_path / "x.pyro", "--memory=sampled", "--force").path
+        growth = ask("memory", "leaks", path)["growth"]
+        assert growth["low"] <= 1057 <= growth["high"]
+        assert "does not grow" not in pyrometer("memory", "leaks", path, check=0).stdout

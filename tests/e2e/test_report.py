@@ -211,3 +211,14 @@ def test_last_run_is_the_default(tmp_path):
     pyrometer("run", "--quiet", "--", default_python().path, workload("shares.py"), "0.4", check=0)
     assert json.loads(pyrometer("report", "--json", check=0).stdout) == json.loads(pyrometer("report", "@", "--json").stdout)
     assert Recording("@").row("hot_70")
+
+
+def test_modules_of_the_same_name(default_python, tmp_path):
+    """Outside of the folders that Python knows a module is called by its file: two of them stay two."""
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "util.py").write_text("def work(): pass\nfor _ in range(7): work()\n", encoding="utf-8")
+    text = "import runpy\nfor folder in ('one', 'two'): runpy.run_path(folder + '/util.py')"
+    recording = record([default_python.path, "-c", text], tmp_path / "x.pyro", "--calls", cwd=tmp_path)
+    rows = [r for r in recording.report("--by", "module")["rows"] if r["name"] == "util"]
+    assert sorted(os.path.dirname(r["file"]) for r in rows) == ["one", "two"]

@@ -1,27 +1,28 @@
 """Two asyncio tasks, each a chain of awaits, that take turns at every step.
 
-    coroutines.py [SECONDS]
+    coroutines.py [SECONDS [ROUNDS]]
 
 coro_a_0 awaits coro_a_1 awaits coro_a_2, which calls leaf_a and gives way; b likewise. A stack with
-both letters in it never existed.
+both letters in it never existed. ROUNDS is how long a leaf is.
 """
 import asyncio
 import sys
 import time
 
 seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
+rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 300
 
 
 def leaf_a():
     x = 0
-    for i in range(300):
+    for i in range(rounds):
         x += i
     return x
 
 
 def leaf_b():
     x = 0
-    for i in range(300):
+    for i in range(rounds):
         x += i
     return x
 
