@@ -2,6 +2,7 @@
 #include "view/run.h"
 
 #include "base/clock.h"
+#include "profile/events.h"
 #include "view/text.h"
 #include "view/units.h"
 
@@ -330,4 +331,9 @@ void view_run_left_out(const struct profile *p, struct buf *out)
     if (count > 0)
         buf_printf(out, "%s call%s left out, as run --min-duration or --max-depth asked",
                    view_units_count((uint64_t)count).text, count == 1 ? " is" : "s are");
+    uint64_t start_ns = profile_window_start(p);
+    if (start_ns)
+        buf_printf(out, "%swhat was before %s is forgotten, as run --last asked",
+                   out->len ? "; " : "",
+                   view_units_seconds((double)start_ns / (double)NS_PER_SEC).text);
 }

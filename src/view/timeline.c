@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/idxmap.h"
+#include "profile/events.h"
 #include "view/run.h"
 
 #include <errno.h>
@@ -299,6 +300,8 @@ static void put_json(const struct analysis_timeline *t, FILE *out, const uint32_
     json_kv_u64(&j, "deepest_cut", t->deepest_cut);
     double left_out = view_run_stat(t->profile, RECORD_STAT_EVENTS_LEFT_OUT);
     json_kv_u64(&j, "calls_left_out", left_out > 0 ? (uint64_t)left_out : 0);
+    json_kv_real(&j, "window_from_seconds",
+                 (double)profile_window_start(t->profile) / (double)NS_PER_SEC);
     json_key(&j, "read");
     json_object_begin(&j);
     json_kv_u64(&j, "bytes", t->read_bytes);

@@ -474,6 +474,8 @@ def test_last(python, end, status):
     view = timeline(path)
     check_rows(view)
     assert abs(view["from_seconds"] - start) < 1e-6 and abs(view["to_seconds"] - start - 0.5) < 1e-6
+    assert abs(view["window_from_seconds"] - start) < 1e-6
+    assert "is forgotten, as run --last asked" in pyrometer("export", "chrome", path, check=0).stderr
     assert {t["name"] for t in view["threads"]} == {"MainThread"}, "a thread that ended long before is forgotten"
     for name in ("around", "busy"):
         box, = boxes_of(view, name)
