@@ -360,8 +360,8 @@ void events_reach(struct events *e, uint64_t ns)
 void events_finish_block(struct events *e, bool last)
 {
     struct events_block *b = &e->block;
-    bool goes_on =
-        last && e->written && e->last_ns > b->start_ns; /* to the end, with no event there */
+    bool goes_on = last && e->written && !e->failed &&
+                   e->last_ns > b->start_ns; /* to the end, with no event there */
     if (!b->count && !goes_on)
         return;
     if (!b->count)

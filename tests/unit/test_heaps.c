@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -74,6 +75,16 @@ static struct pen open_pen_of(uint32_t pid, uint32_t slot, uint32_t tid, uint64_
 static struct pen open_pen(uint32_t slot, uint32_t tid, uint64_t image)
 {
     return open_pen_of((uint32_t)getpid(), slot, tid, image);
+}
+
+/* Of a process that is no more. */
+static uint32_t gone_pid(void)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    return (uint32_t)pid;
 }
 
 static void close_pen(struct pen *p)
@@ -415,7 +426,8 @@ static const struct heaps_snapshot *last_snapshot(const struct heaps_process *p)
 static void test_last_checkpoint(void **state ATTR_UNUSED)
 {
     begin(RING_HEAP);
-    struct pen a = open_pen(0, 0, IMAGE), b = open_pen(1, 1, IMAGE);
+    uint32_t gone = gone_pid();
+    struct pen a = open_pen_of(gone, 0, 0, IMAGE), b = open_pen_of(gone, 1, 1, IMAGE);
     put_alloc(&a, BLOCK, 10, 1);
     put(&a, ringmem_block(RINGMEM_MAP, MALLOC, BLOCK + 32, 1)); /* half of one */
     publish(&a);
@@ -431,6 +443,38 @@ static void test_last_checkpoint(void **state ATTR_UNUSED)
     close_pen(&a);
     close_pen(&b);
     end();
+}
+
+/* The recording ends before the process: what it has is not left over. */
+static void test_lives_on(void **state ATTR_UNUSED)
+{
+    begin(RING_HEAP);
+    struct pen a = open_pen(0, 0, IMAGE);
+    put_alloc(&a, BLOCK, 10, 1);
+    publish(&a);
+    finish();
+    assert_true(process(0)->ended);
+    assert_int_equal(last_snapshot(process(0))->head.flags, 0);
+    assert_int_equal(last_snapshot(process(0))->head.live_bytes, 10);
+    close_pen(&a);
+    end();
+}
+
+/* Into a program that has no rings: all is given back, unless it has failed. */
+static void test_exec_without_us(void **state ATTR_UNUSED)
+{
+    for (int failed = 0; failed < 2; failed++) {
+        begin(RING_HEAP);
+        struct pen a = open_pen_of(gone_pid(), 0, 0, IMAGE);
+        put_alloc(&a, BLOCK, 10, 1);
+        publish(&a);
+        atomic_store(&a.ring->exec_tick, failed ? 0 : base + 2);
+        finish();
+        assert_int_equal(last_snapshot(process(0))->head.live_bytes, failed ? 10 : 0);
+        assert_int_equal(last_snapshot(process(0))->head.flags, RECORD_MEMORY_LAST);
+        close_pen(&a);
+        end();
+    }
 }
 
 /* exec: the old image's memory is gone with it, and what its rings still had is told before. */
@@ -667,7 +711,7 @@ static void test_checkpoints(void **state ATTR_UNUSED)
     struct file f;
     begin(RING_HEAP);
     open_file(&f);
-    struct pen p = open_pen(0, 0, IMAGE);
+    struct pen p = open_pen_of(gone_pid(), 0, 0, IMAGE);
     write_checkpoints(&f, &p);
     struct profile *profile = close_file(&f);
     s = (struct seen){0};
@@ -991,6 +1035,8 @@ int main(void)
         cmocka_unit_test(test_temporaries),
         cmocka_unit_test(test_closed_ring),
         cmocka_unit_test(test_last_checkpoint),
+        cmocka_unit_test(test_lives_on),
+        cmocka_unit_test(test_exec_without_us),
         cmocka_unit_test(test_exec),
         cmocka_unit_test(test_nonsense_is_counted),
         cmocka_unit_test(test_bad_heads),
