@@ -275,13 +275,14 @@ static __attribute__((noinline, cold)) void count_untold(struct memory_thread *m
         atomic_fetch_add_explicit(&me->ring->lost, 1, memory_order_relaxed);
 }
 
-/* Between vfork and exec the thread, and so the ring, is its parent's. */
+/* Between vfork and exec the thread, and so the ring, is its parent's; and a ring of a session that has ended is not there any more. */
 struct ring_header *memory_executes(void)
 {
-    struct ring_header *ring = memory_is_on() && getpid() == guest.pid ? memory_me.ring : NULL;
-    if (ring)
-        atomic_store(&ring->exec_tick, guest_now_in_order());
-    return ring;
+    if (!memory_is_on() || getpid() != guest.pid || memory_me.session != guest.image ||
+        !memory_me.ring)
+        return NULL;
+    atomic_store(&memory_me.ring->exec_tick, guest_now_in_order());
+    return memory_me.ring;
 }
 
 void memory_execution_failed(struct ring_header *told)

@@ -139,8 +139,8 @@ static int on_first(py_object *self, py_frame *frame, int what, py_object *arg)
     if (!guest.on)
         return 0;
     cover(t);
-    if (is_traced &&
-        !hook()) /* somebody has covered it meanwhile: the trace function has heard of this before us */
+    /* somebody has covered it meanwhile: the trace function has heard of this before us */
+    if (is_traced && !hook())
         return 0;
     py_tracefunc now = hook() ? hook() : pyver_trace(t);
     return now ? now(self, frame, what, arg) : 0;

@@ -23,9 +23,8 @@ struct frame_text {
 
 struct writing {
     const struct analysis_rows *rows;
-    bool weighted; /* values are the metric's, not samples */
-    uint64_t
-        time_ns; /* of all lines so far: the sum of their values is that of the whole, rounded */
+    bool weighted;    /* values are the metric's, not samples */
+    uint64_t time_ns; /* of all lines so far, so that their values add up to the whole, rounded */
     FILE *out;
     struct frame_text *frames; /* by row */
     struct buf texts;
