@@ -117,7 +117,7 @@ static bool setting;
 
 static void cover(py_tstate *t)
 {
-    if (deep_is_paused(t))
+    if (!pyver_is_made(t) || deep_is_paused(t)) /* it is met when it is made: profile_meet() */
         return;
     bool was = setting;
     setting = true;

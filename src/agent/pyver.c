@@ -276,6 +276,11 @@ void pyver_set_first_profile(py_tstate *t, py_tracefunc func)
     *(uint8_t *)use_tracing = ALL_BITS;
 }
 
+bool pyver_is_made(const py_tstate *t)
+{
+    return py.minor < 10 || py_pointer(t, py.tstate_profilefunc - CFRAME_BEFORE_FUNC) != NULL;
+}
+
 bool pyver_has_profile(py_tstate *t)
 {
     return py_pointer(t, py.tstate_profilefunc) != NULL;

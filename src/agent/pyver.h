@@ -271,6 +271,9 @@ static inline bool pyver_is_before_start(const py_object *code, const py_object 
     return pyver_small_int(offset) < py_u32(code, py.code_extra - FIRST_BEFORE_EXTRA) * UNIT;
 }
 
+/* Below 3.12: has its thread finished making it? On 3.11 it is in the list before, and nobody may set anything. */
+bool pyver_is_made(const py_tstate *t);
+
 /* Sets the C profile function of another thread; the caller holds the GIL. Below 3.12. */
 void pyver_set_profile(py_tstate *t, py_tracefunc func);
 /* The same of a state that has just been made, by the thread whose it is and without the GIL. */
