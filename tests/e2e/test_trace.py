@@ -271,7 +271,7 @@ def test_the_index_says_what_the_events_say(long_recording):
     whole = timeline(long_recording)
     assert whole["read"]["blocks"] == 0 and whole["read"]["summaries"] > 0
     fine = timeline(long_recording, "--pixels", "1000000")
-    assert fine["read"]["blocks"] > 10
+    assert fine["read"]["blocks"] > 0  # how many depends on how long the program took
     for view in (whole, fine):
         check_rows(view)
         assert sum(b[3] for b in boxes_of(view, "work")) == 40
