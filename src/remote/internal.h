@@ -50,7 +50,7 @@ struct region {
     uint32_t len;
     uint32_t local; /* offset in the copy */
     bool loose;     /* single frames, not a chunk */
-    uint8_t idle;   /* plans renewed since it was last needed */
+    uint8_t idle;   /* plans renewed, or samples given up, since it was last needed */
 };
 
 typedef VEC(struct region) region_vec;

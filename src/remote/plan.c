@@ -16,7 +16,7 @@ enum {
     PAGE = 4096,
     MAX_SPARE = 1024,   /* pieces that a stack of no frames may have */
     MAX_KEPT = 64,      /* pieces of earlier stacks that are read along */
-    KEEP_RENEWALS = 32, /* until as many other stacks have been believed */
+    KEEP_RENEWALS = 32, /* until as many other stacks have been believed, or samples given up */
     KEEP_STILL = 64,    /* or the stack was the same so often */
 };
 
@@ -315,11 +315,34 @@ int plan_held_still(struct thread *t)
     return arrange(t);
 }
 
-int plan_cut_back(struct thread *t, size_t frames)
+/* The pieces with these frames are needed. */
+static void need_all(struct thread *t, const walked_vec *stack, uint32_t need)
 {
-    if (t->pieces.len <= frames + MAX_SPARE)
+    for (size_t i = 0; i < stack->len; i++) {
+        struct region *g = find_piece(t, t->pieces.len, stack->data[i].frame, need);
+        if (g)
+            g->idle = 0;
+    }
+}
+
+int plan_cut_back(const struct remote *r, struct thread *t)
+{
+    size_t n = t->pieces.len, left = 0;
+    bool too_many = n > t->now.len + t->before.len + MAX_SPARE;
+    for (size_t i = 0; i < n; i++)
+        t->pieces.data[i].idle++;
+    if (!too_many) {
+        need_all(t, &t->now, plan_frame_bytes(&r->layout));
+        need_all(t, &t->before, plan_frame_bytes(&r->layout));
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct region g = t->pieces.data[i];
+        if (!too_many && (!g.loose || g.idle <= KEEP_RENEWALS))
+            t->pieces.data[left++] = g;
+    }
+    if (left == n)
         return 0;
-    t->pieces.len = 0;
+    t->pieces.len = left;
     t->kept = 0;
     return arrange(t);
 }

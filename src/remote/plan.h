@@ -59,9 +59,10 @@ int plan_renew(struct remote *r, struct thread *t);
 /* After a look that showed the same stack again: in time the plan shrinks to that. */
 int plan_held_still(struct thread *t);
 
-/* After a walk that was not believed, nor the one before, of so many frames: the plan, to which each
- * look only adds, begins anew if it is far too large. */
-int plan_cut_back(struct thread *t, size_t frames);
+/* After a sample that was given up: the plan, to which each look only adds, loses what the last walks of such samples have not met for
+ * long. Else what an earlier stack has left there would make looks slow, and slow looks are what fails. If the plan is far too large for
+ * these walks it begins anew. */
+int plan_cut_back(const struct remote *r, struct thread *t);
 
 /* A region turned out unreadable: takes it out. Which frame it was shows when those needed are chased. */
 int plan_drop(struct thread *t, size_t at);

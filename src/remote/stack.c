@@ -178,14 +178,14 @@ static size_t common_frames(const walked_vec *a, const walked_vec *b)
 /* Gives up: keeps the outer frames that the last two looks have in common. */
 static int give_moving(struct remote *r, struct thread *t, uint64_t now_ns, struct remote_sample *s)
 {
-    size_t common = common_frames(&t->now, &t->before), seen = t->now.len + t->before.len;
+    int rc = plan_cut_back(r, t);
+    if (rc < 0)
+        return rc;
+    size_t common = common_frames(&t->now, &t->before);
     if (common)
         memmove(t->now.data, t->now.data + (t->now.len - common), common * sizeof(struct walked));
     t->now.len = common;
     s->moving = true;
-    int rc = plan_cut_back(t, seen);
-    if (rc < 0)
-        return rc;
     t->has_accepted = false; /* the next sample starts afresh */
     rc = resolve(r, t, &t->now, now_ns, s);
     t->bad_addr = 0;
