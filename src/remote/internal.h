@@ -89,6 +89,8 @@ struct thread {
     walked_vec now, before;    /* this look, the one before */
     walked_vec accepted;       /* the last sample's */
     walked_vec put_back;       /* scratch: this look with callers in their calls (sites.h) */
+    uint64_t drawn[32];        /* unknown stacks that samples have begun with: the last ones, */
+    unsigned draws;            /* and how many in all */
     bool holds_gil, gil_known; /* as of the last look that asked */
     bool has_generator;        /* the last walk met one, from 3.11 on */
     uint64_t gil_ns;           /* when that was */

@@ -31,6 +31,7 @@ enum {
     LOOKS_FOR_NEW = 6,     /* agreeing looks that make unknown neighbours believable */
     LOOKS_FOR_BASE = 15,   /* agreeing looks that make an unknown outermost frame believable */
     INSIST = 8,            /* looks that want the stack that the first one has found, */
+    OFTEN_DRAWN = 4,       /* or all, if so many of the last samples began with it, too; */
     RESTING = 3,           /* unless so many agree on another one: it has moved on */
     PAUSE_TURNS = 48,      /* of the processor's pause instruction: 1 to 2 µs */
     BASE_VOTES_KNOWN = 16, /* looks that establish the outermost frame */
@@ -290,13 +291,28 @@ static uint64_t top_code(const walked_vec *stack)
     return stack->len && stack->data[0].code > WALKED_NO_CODE ? stack->data[0].code : 0;
 }
 
+/* A sample begins with an unknown stack. Have others lately, again and again? Then it is one that the thread is in, though it may never
+ * hold still for as long as the proof takes: a torn copy is another one each time. Where frames lie anywhere, looks are so slow
+ * that a program may rest for two of them and never for three. */
+static bool is_drawn_often(const struct remote *r, struct thread *t, uint64_t hash)
+{
+    unsigned n = 0;
+    if (r->layout.frames != PYL_FRAMES_HEAP)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(t->drawn); i++)
+        n += t->drawn[i] == hash;
+    t->drawn[t->draws++ % ARRAY_LEN(t->drawn)] = hash;
+    return n >= OFTEN_DRAWN;
+}
+
 /* Looks again until two looks agree, or one shows what was proven before. The first look is in t->now,
  * if it was a `whole` walk.
  *
  * What it shows is a fair draw of where the program spends its time. The first stack that can be proven
  * is not: one that is read sooner, being in fewer pieces, or that lasts longer would come more often, and
  * one that is known already would leave the others no time to become so. So for some looks that very
- * stack is waited for; others are learnt meanwhile. */
+ * stack is waited for; others are learnt meanwhile. If it is unknown and comes again and again no other one
+ * takes its place at all, for of two that cannot be proven alike the known one would have all samples. */
 static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_ns,
                   struct remote_sample *s)
 {
@@ -308,6 +324,7 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
     uint64_t patience = r->patience_ns ? max_u64(r->patience_ns, SETTLE_MIN_NS) : SETTLE_MAX_NS;
     patience = min_u64(patience, SETTLE_MAX_NS);
     uint64_t wanted = whole && top_code(&t->now) ? known_hash(r, &t->now) : 0;
+    bool insists = wanted && !known_has(r, &t->now) && is_drawn_often(r, t, wanted);
     edges_next_round(&r->edges);
     for (s->tries = 1; s->tries <= REMOTE_MAX_TRIES; s->tries++) {
         uint64_t taken = clock_mono_ns() - now_ns;
@@ -324,8 +341,8 @@ static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_n
         if (rc < 0)
             return rc;
         whole = rc == 0;
-        bool other = wanted && whole && s->tries < INSIST && taken < patience / 2 &&
-                     known_hash(r, &t->now) != wanted;
+        bool waits = insists || (s->tries < INSIST && taken < patience / 2);
+        bool other = wanted && whole && waits && known_hash(r, &t->now) != wanted;
         if (whole && !other && is_known(r, t, now_ns, &sound))
             return accept(r, t, now_ns, s);
         if (!whole || !sound || !same(&t->now, &t->before)) {

@@ -375,19 +375,32 @@ static void test_flutter_3_13(void **state ATTR_UNUSED)
     check_flutter(FIRST_DEBUG);
 }
 
-/* Never twice the same: marked, and cut to the outer part that held still. */
-static void turn_leaf(struct fake *f)
+/* The frame at depth 2 runs one of so many code objects of a list, another one at each read. */
+static void turn_leaf(struct fake *f, unsigned count)
 {
     uint64_t at = fake_slot(f, 2);
-    uint64_t code = fake_get(f, (uint64_t)(uintptr_t)f->ctx, 8 * (f->calls % 3));
+    uint64_t code = fake_get(f, (uint64_t)(uintptr_t)f->ctx, (uint32_t)(8 * (f->calls % count)));
     fake_put(f, at, f->l.frame.code, code);
-    fake_put(f, at, f->l.frame.instr, fake_instr(f, code, 0));
+    if (f->l.instr == PYL_INSTR_BYTE_INDEX)
+        fake_put32(f, at, f->l.frame.instr, 0);
+    else
+        fake_put(f, at, f->l.frame.instr, fake_instr(f, code, 0));
 }
 
-static void test_always_moving(void **state ATTR_UNUSED)
+static void turn_in_pairs(struct fake *f)
 {
-    init_3_12();
-    uint64_t list = fake_new(&fake, 24); /* three: between two looks there may be another read */
+    turn_leaf(f, 2);
+}
+
+static void turn_in_threes(struct fake *f)
+{
+    turn_leaf(f, 3); /* between two looks there may be another read */
+}
+
+/* main calls work, which calls what is never twice the same. */
+static void turn_for_ever(void)
+{
+    uint64_t list = fake_new(&fake, 24);
     fake_put(&fake, list, 0, fake_code(&fake, "tick", 50));
     fake_put(&fake, list, 8, fake_code(&fake, "tack", 55));
     fake_put(&fake, list, 16, fake_code(&fake, "tock", 60));
@@ -396,7 +409,14 @@ static void test_always_moving(void **state ATTR_UNUSED)
     fake_frame(&fake, 2, (int64_t)fake_get(&fake, list, 0), 0);
     fake_top(&fake, 2);
     fake.ctx = (void *)(uintptr_t)list;
-    fake.run = turn_leaf;
+    fake.run = turn_in_threes;
+}
+
+/* Marked, and cut to the outer part that held still. */
+static void test_always_moving(void **state ATTR_UNUSED)
+{
+    init_3_12();
+    turn_for_ever();
     struct remote *r = open_fake();
     struct remote_sample s = {0};
     for (int i = 0; i < 5; i++) {
@@ -428,6 +448,55 @@ static struct remote *open_proven(void)
         r->entries.data[i].met_ns = 0;
     }
     return r;
+}
+
+/* Frames far apart, which are read one by one, and then a stack that is never believed: what the looks copy shrinks to that. */
+static void test_plan_forgets_without_belief(void **state ATTR_UNUSED)
+{
+    enum { GAP = 70, FAR = 3, SAMPLES = 60 }; /* each on another page, and none beside */
+    init_version(0);
+    fake_new(&fake, (FAR * GAP + 1 - FAKE_FRAMES) * FAKE_SLOT);
+    fake_frame(&fake, 0, (int64_t)fake_code(&fake, "main", 10), 0);
+    for (int i = 1, before = 0; i <= FAR; before = i++ * GAP) {
+        fake_frame(&fake, i * GAP, (int64_t)fake_code(&fake, "start", 20), 0);
+        fake_put(&fake, fake_slot(&fake, i * GAP), fake.l.frame.previous, fake_slot(&fake, before));
+    }
+    fake_top(&fake, FAR * GAP);
+    struct remote *r = open_fake();
+    struct remote_sample s = sample_ok(r);
+    assert_int_equal(s.depth, FAR + 1);
+    const struct thread *t = r->threads.data[0];
+    assert_int_equal(t->regions.len, FAR + 1);
+    turn_for_ever();
+    for (int i = 0; i < SAMPLES; i++)
+        assert_true(sample_ok(r).moving);
+    assert_int_equal(t->regions.len, 1);
+    remote_close(r);
+}
+
+/* Two that take turns, of which one is known, and the other never rests for as long as the proof takes: the first has no more than the
+ * samples that begin with it, and the others are marked. */
+static void test_known_does_not_stand_for_unknown(void **state ATTR_UNUSED)
+{
+    enum { SAMPLES = 400 };
+    init_version(0);
+    struct remote *r = open_proven();
+    uint64_t list = fake_new(&fake, 16);
+    fake_put(&fake, list, 0, fake_get(&fake, fake_slot(&fake, 2), fake.l.frame.code));
+    fake_put(&fake, list, 8, fake_code(&fake, "other", 50));
+    fake_top(&fake, 2);
+    fake.ctx = (void *)(uintptr_t)list;
+    fake.run = turn_in_pairs;
+    unsigned known = 0, other = 0;
+    for (int i = 0; i < SAMPLES; i++) {
+        fake.calls += fake_random(&fake) % 2;
+        struct remote_sample s = sample_ok(r);
+        known += !s.moving && strcmp(as_text(r, &s), "main:10 work:20 leaf:30") == 0;
+        other += !s.moving && strcmp(as_text(r, &s), "main:10 work:20 other:50") == 0;
+    }
+    assert_int_equal(other, 0);
+    assert_in_range(known, SAMPLES / 3, SAMPLES * 2 / 3);
+    remote_close(r);
 }
 
 static void go_to(struct fake *f, int depth, uint32_t offset)
@@ -806,6 +875,8 @@ int main(void)
         cmocka_unit_test(test_flutter_3_12),
         cmocka_unit_test(test_flutter_3_13),
         cmocka_unit_test(test_always_moving),
+        cmocka_unit_test(test_plan_forgets_without_belief),
+        cmocka_unit_test(test_known_does_not_stand_for_unknown),
         cmocka_unit_test(test_returning),
         cmocka_unit_test(test_called_again),
         cmocka_unit_test(test_code_replaced),
