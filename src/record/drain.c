@@ -51,13 +51,14 @@ static uint64_t end_tick(const struct drain *d)
 }
 
 /* Nothing comes after this: what runs, or is paused, has done so to the end. When the recording ends, that is known; when a process is
- * gone without a word we see it some time later, and when a ring is closed at our next turn. */
+ * gone without a word we see it some time later, and when a ring is closed at our next turn. A pause lasts until we see that: rather told too
+ * long than not told. */
 static void conclude(const struct drain *d, struct feed *f)
 {
     struct session_clock clock = session_clock_now(d->session);
     uint64_t late = (uint64_t)((double)(DEATHS_NS + LONG_NAP_NS) / clock.ns_per_tick);
     uint64_t end = f->gone_tick ? f->gone_tick : end_tick(d);
-    if (!atomic_load(&d->stop) || end < d->stop_tick)
+    if (!f->paused_at && (!atomic_load(&d->stop) || end < d->stop_tick))
         end = end - f->tick > late && end > f->tick ? end - late / 2 : f->tick;
     feed_finish(f, &clock, end);
 }
