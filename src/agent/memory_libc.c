@@ -306,7 +306,8 @@ PUBLIC void *mremap(void *at, size_t size, size_t new_size, int flags, ...)
 {
     va_list list;
     va_start(list, flags);
-    void *wish = flags & MREMAP_FIXED ? va_arg(list, void *) : NULL;
+    /* with either of them it counts to the kernel; libc passes it on, or what is in its place */
+    void *wish = flags & (MREMAP_FIXED | MREMAP_DONTUNMAP) ? va_arg(list, void *) : NULL;
     va_end(list);
     uint64_t began = memory_is_on() ? guest_now_in_order() : 0;
     long p = syscall(SYS_mremap, at, size, new_size, (long)flags, wish);

@@ -137,9 +137,10 @@ int truth_munmap(void *address, size_t size)
     return munmap(address, size);
 }
 
+/* With no place given: with MREMAP_DONTUNMAP the kernel takes what is in that register for one, unasked. */
 void *truth_mremap(void *address, size_t old_size, size_t new_size, int flags)
 {
-    return or_null(mremap(address, old_size, new_size, flags));
+    return or_null(mremap(address, old_size, new_size, flags, NULL));
 }
 
 /* To another place, for sure: what lay there is given up. */
