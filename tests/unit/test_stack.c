@@ -455,7 +455,7 @@ static void test_plan_forgets_without_belief(void **state ATTR_UNUSED)
 {
     enum { GAP = 70, FAR = 3, SAMPLES = 60 }; /* each on another page, and none beside */
     init_version(0);
-    fake_new(&fake, (FAR * GAP + 1 - FAKE_FRAMES) * FAKE_SLOT);
+    fake_new(&fake, (size_t)(FAR * GAP + 1 - FAKE_FRAMES) * FAKE_SLOT);
     fake_frame(&fake, 0, (int64_t)fake_code(&fake, "main", 10), 0);
     for (int i = 1, before = 0; i <= FAR; before = i++ * GAP) {
         fake_frame(&fake, i * GAP, (int64_t)fake_code(&fake, "start", 20), 0);
