@@ -183,7 +183,7 @@ def test_chains_are_half_and_half(python, tmp_path, two_cpus, scale, leaf):
     itself, a look takes 4 µs and on a slower machine more, and a stack has to rest for that long; to learn the quickest takes a second."""
     seconds = 1.2
     if python.version < (3, 11):
-        seconds, leaf = 2.4, {"200": "600"}.get(leaf, leaf)
+        seconds, leaf = 2.4, {"200": "1000"}.get(leaf, leaf)
     half_and_half(python, tmp_path / "x.pyro", two_cpus, leaf, scale(seconds, 4))
 
 
@@ -202,7 +202,8 @@ def test_callers_are_where_they_call(python, tmp_path, two_cpus, scale):
     calls = {where: lines[where] for where in ("first quarter", "second quarter", "half")}
     shares = {where: 100 * total / sum(calls.values()) for where, total in calls.items()}
     for where, truth in (("first quarter", 25), ("second quarter", 25), ("half", 50)):
-        assert abs(shares[where] - truth) <= 4, (shares, recording.stats())
+        # sanitized, looks are slow beside these calls
+        assert abs(shares[where] - truth) <= (7 if "PYROMETER_SANITIZED" in os.environ else 4), (shares, recording.stats())
 
 
 # Takes the CPU from another program for a tenth of a millisecond at a time.
