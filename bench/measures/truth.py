@@ -91,7 +91,7 @@ def leaves(bench, python, looks):
                 stacks, stats = look(bench, target, LEAF_HZ, LEAF_LOOKS_S)
                 mine.append(balance(stacks))
                 for key, value in stats.items():
-                    sums[key] = sums.get(key, 0) + value
+                    sums[key] = sums.get(key, 0) + (value or 0)  # what nobody knows of a program that we are attached to is null
             default = look(bench, target, DEFAULT_HZ, LEAF_LOOKS_S)[1]
         mine = [b for b in mine if b is not None]
         percent = lambda key, of: 100 * sums[key] / max(1, sums[of])  # noqa: E731
