@@ -334,17 +334,21 @@ bool codes_is_inner(const struct remote *r, uint32_t entry)
     return p->first_line == 0 && p->name == p->file && p->name == p->qualname;
 }
 
-bool codes_is_generator(struct remote *r, uint64_t addr)
+bool codes_suspends(const struct remote *r, uint32_t entry)
 {
     enum { CO_GENERATOR = 0x20, CO_COROUTINE = 0x80, CO_ASYNC_GENERATOR = 0x200 };
-    uint32_t entry;
-    return codes_lookup(r, addr, 0, &entry) == 0 &&
-           r->entries.data[entry].print.flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
+    return r->entries.data[entry].print.flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
 }
 
-/* Byte offset of an instruction in its code, by what the version keeps in a frame. */
-static int64_t instruction_offset(const struct remote *r, const struct code_entry *e, int64_t instr)
+bool codes_is_generator(struct remote *r, uint64_t addr)
 {
+    uint32_t entry;
+    return codes_lookup(r, addr, 0, &entry) == 0 && codes_suspends(r, entry);
+}
+
+int64_t codes_offset(const struct remote *r, uint32_t entry, int64_t instr)
+{
+    const struct code_entry *e = &r->entries.data[entry];
     switch (r->layout.instr) {
     case PYL_INSTR_BYTE_INDEX:
         return instr;
@@ -360,7 +364,7 @@ static int64_t instruction_offset(const struct remote *r, const struct code_entr
 int32_t codes_line(struct remote *r, uint32_t entry, int64_t instr)
 {
     const struct code_entry *e = &r->entries.data[entry];
-    int64_t offset = instruction_offset(r, e, instr);
+    int64_t offset = codes_offset(r, entry, instr);
     if (!r->memo && !(r->memo = calloc(1, sizeof *r->memo)))
         return 0;
     uint32_t at = hash_u64((uint64_t)offset << 32 ^ e->index) % LINE_MEMO_SLOTS;

@@ -131,6 +131,7 @@ struct remote {
     uint64_t known_epoch; /* goes into every hash: another one forgets them all */
     struct site_tables *sites; /* where functions call each other (sites.c); NULL until one does */
     struct line_memo *memo;    /* (code, offset) -> line */
+    struct instruction_watch *watch; /* NULL until it is asked for */
 
     uint64_t names_interp, names_active; /* where names.c last found threading._active */
 };
@@ -174,6 +175,10 @@ bool codes_is_inner(const struct remote *r, uint32_t entry);
 
 /* Does the code object belong to a generator or coroutine, which may lose its caller at any time? */
 bool codes_is_generator(struct remote *r, uint64_t addr);
+bool codes_suspends(const struct remote *r, uint32_t entry);
+
+/* Byte offset of an instruction in its code, by what the version keeps in a frame. */
+int64_t codes_offset(const struct remote *r, uint32_t entry, int64_t instr);
 
 /* Line of an instruction in a walked frame. */
 int32_t codes_line(struct remote *r, uint32_t entry, int64_t instr);

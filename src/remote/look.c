@@ -176,8 +176,7 @@ static bool is_left_behind(const struct pylayout *l, const struct region *g, uin
            addr - g->addr >= before && frame[-(ptrdiff_t)before] != 0;
 }
 
-/* What a copied frame runs, and where it is; a shim is not known here. */
-static void read_frame(const struct pylayout *l, const uint8_t *f, struct walked *w)
+void look_read_frame(const struct pylayout *l, const uint8_t *f, struct walked *w)
 {
     bool index = l->instr == PYL_INSTR_BYTE_INDEX || l->instr == PYL_INSTR_UNIT_INDEX;
     w->code = field_u64(f, l->frame.code) & ~(uint64_t)l->code_tag_mask;
@@ -218,7 +217,7 @@ static int walk(struct remote *r, struct thread *t, const uint8_t *copy, uint64_
             return LOOK_MOVED;
         }
         w->frame = addr;
-        read_frame(l, f, w);
+        look_read_frame(l, f, w);
         if (l->shim_owner_min && f[l->frame.owner] >= l->shim_owner_min &&
             f[l->frame.owner] <= l->shim_owner_max) {
             w->code = WALKED_SHIM;
@@ -413,7 +412,7 @@ int look_has_left(struct remote *r, const struct thread *t, const struct walked 
     if ((size_t)got < top_bytes + need)
         return 0;
     struct walked now;
-    read_frame(l, copy + top_bytes, &now);
+    look_read_frame(l, copy + top_bytes, &now);
     if (now.code != caller->code || now.instr != caller->instr)
         return 1;
     /* or it was left itself, and stands there as it was */

@@ -25,6 +25,9 @@ int look_take(struct remote *r, struct thread *t, enum look_kind kind);
  * tells. 1 yes; 0 no, or it cannot be told; or a negative code. */
 int look_has_left(struct remote *r, const struct thread *t, const struct walked *caller);
 
+/* What a copied frame runs, and where it is; a shim is not known here. */
+void look_read_frame(const struct pylayout *l, const uint8_t *frame, struct walked *w);
+
 /* The outermost frame of a walk; NULL if it has none. */
 const struct walked *look_base(const walked_vec *stack);
 

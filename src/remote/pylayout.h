@@ -111,6 +111,8 @@ struct pylayout {
         uint32_t localsplusnames; /* co_varnames tuple (3.8–3.10) or co_localsplusnames (3.11+) */
         uint32_t cellvars, freevars; /* 3.8–3.10: tuples that follow the varnames in localsplus */
         uint32_t localspluskinds;    /* 3.11+: bytes, one kind per local */
+        uint32_t
+            warmup; /* 3.11: short, counts up to 0 with each call and loop, and is quickened then */
         uint32_t framesize; /* 3.12+: int, words a frame of this code takes on the data stack */
         uint32_t stacksize; /* int; 3.11: a frame takes frame.localsplus / 8 + nlocals + this */
     } code;

@@ -117,8 +117,8 @@ static const struct debug_version debug_versions[] = {
                 .argcount = 52, .kwonlyargcount = 60, .flags = 48, .firstlineno = 68, .name = 120,
                 .filename = 112, .stacksize = 64, .linetable = 136, .qualname = 128,
                 .code = PYL_NONE, .code_adaptive = 200, .nlocals = 72, .localsplusnames = 96,
-                .cellvars = PYL_NONE, .freevars = PYL_NONE, .localspluskinds = 104, .framesize = 76,
-                .size = 200,
+                .cellvars = PYL_NONE, .freevars = PYL_NONE, .localspluskinds = 104,
+                .warmup = PYL_NONE, .framesize = 76, .size = 200,
             },
             .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
             .type = {
@@ -172,8 +172,8 @@ static const struct debug_version debug_versions[] = {
                 .argcount = 52, .kwonlyargcount = 60, .flags = 48, .firstlineno = 68, .name = 120,
                 .filename = 112, .stacksize = 64, .linetable = 136, .qualname = 128,
                 .code = PYL_NONE, .code_adaptive = 208, .nlocals = 72, .localsplusnames = 96,
-                .cellvars = PYL_NONE, .freevars = PYL_NONE, .localspluskinds = 104, .framesize = 76,
-                .size = 208,
+                .cellvars = PYL_NONE, .freevars = PYL_NONE, .localspluskinds = 104,
+                .warmup = PYL_NONE, .framesize = 76, .size = 208,
             },
             .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
             .type = {
@@ -227,8 +227,8 @@ static const struct debug_version debug_versions[] = {
                 .argcount = 52, .kwonlyargcount = 60, .flags = 48, .firstlineno = 68, .name = 120,
                 .filename = 112, .stacksize = 64, .linetable = 136, .qualname = 128,
                 .code = PYL_NONE, .code_adaptive = 208, .nlocals = 72, .localsplusnames = 96,
-                .cellvars = PYL_NONE, .freevars = PYL_NONE, .localspluskinds = 104, .framesize = 76,
-                .size = 208,
+                .cellvars = PYL_NONE, .freevars = PYL_NONE, .localspluskinds = 104,
+                .warmup = PYL_NONE, .framesize = 76, .size = 208,
             },
             .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
             .type = {
@@ -257,7 +257,7 @@ static const struct debug_version debug_versions[] = {
 // clang-format on
 
 _Static_assert((sizeof(struct pylayout) - offsetof(struct pylayout, runtime)) / sizeof(uint32_t) ==
-                   92,
+                   93,
                "a field of struct pylayout is missing in tools/gen_pylayout/probe.c");
 
 #endif

@@ -34,7 +34,8 @@ static const struct pylayout tables[] = {
             .argcount = 16, .kwonlyargcount = 24, .flags = 36, .firstlineno = 40, .name = 112,
             .filename = 104, .stacksize = 32, .linetable = 120, .qualname = PYL_NONE, .code = 48,
             .code_adaptive = PYL_NONE, .nlocals = 28, .localsplusnames = 72, .cellvars = 88,
-            .freevars = 80, .localspluskinds = PYL_NONE, .framesize = PYL_NONE, .size = 128,
+            .freevars = 80, .localspluskinds = PYL_NONE, .warmup = PYL_NONE, .framesize = PYL_NONE,
+            .size = 128,
         },
         .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
         .type = {
@@ -84,7 +85,8 @@ static const struct pylayout tables[] = {
             .argcount = 16, .kwonlyargcount = 24, .flags = 36, .firstlineno = 40, .name = 112,
             .filename = 104, .stacksize = 32, .linetable = 120, .qualname = PYL_NONE, .code = 48,
             .code_adaptive = PYL_NONE, .nlocals = 28, .localsplusnames = 72, .cellvars = 88,
-            .freevars = 80, .localspluskinds = PYL_NONE, .framesize = PYL_NONE, .size = 128,
+            .freevars = 80, .localspluskinds = PYL_NONE, .warmup = PYL_NONE, .framesize = PYL_NONE,
+            .size = 128,
         },
         .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
         .type = {
@@ -134,7 +136,8 @@ static const struct pylayout tables[] = {
             .argcount = 16, .kwonlyargcount = 24, .flags = 36, .firstlineno = 40, .name = 112,
             .filename = 104, .stacksize = 32, .linetable = 120, .qualname = PYL_NONE, .code = 48,
             .code_adaptive = PYL_NONE, .nlocals = 28, .localsplusnames = 72, .cellvars = 88,
-            .freevars = 80, .localspluskinds = PYL_NONE, .framesize = PYL_NONE, .size = 128,
+            .freevars = 80, .localspluskinds = PYL_NONE, .warmup = PYL_NONE, .framesize = PYL_NONE,
+            .size = 128,
         },
         .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
         .type = {
@@ -184,7 +187,8 @@ static const struct pylayout tables[] = {
             .argcount = 56, .kwonlyargcount = 64, .flags = 48, .firstlineno = 72, .name = 120,
             .filename = 112, .stacksize = 68, .linetable = 136, .qualname = 128, .code = PYL_NONE,
             .code_adaptive = 184, .nlocals = 76, .localsplusnames = 96, .cellvars = PYL_NONE,
-            .freevars = PYL_NONE, .localspluskinds = 104, .framesize = PYL_NONE, .size = 184,
+            .freevars = PYL_NONE, .localspluskinds = 104, .warmup = 52, .framesize = PYL_NONE,
+            .size = 184,
         },
         .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
         .type = {
@@ -234,7 +238,8 @@ static const struct pylayout tables[] = {
             .argcount = 52, .kwonlyargcount = 60, .flags = 48, .firstlineno = 68, .name = 120,
             .filename = 112, .stacksize = 64, .linetable = 136, .qualname = 128, .code = PYL_NONE,
             .code_adaptive = 192, .nlocals = 72, .localsplusnames = 96, .cellvars = PYL_NONE,
-            .freevars = PYL_NONE, .localspluskinds = 104, .framesize = 76, .size = 192,
+            .freevars = PYL_NONE, .localspluskinds = 104, .warmup = PYL_NONE, .framesize = 76,
+            .size = 192,
         },
         .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
         .type = {
@@ -261,7 +266,7 @@ static const struct pylayout tables[] = {
 // clang-format on
 
 _Static_assert((sizeof(struct pylayout) - offsetof(struct pylayout, runtime)) / sizeof(uint32_t) ==
-                   92,
+                   93,
                "a field of struct pylayout is missing in tools/gen_pylayout/probe.c");
 
 const struct pylayout *pylayout_table_at(size_t index)

@@ -89,6 +89,42 @@ struct remote_sample {
  * E_NOTREADY (that thread is no more: refresh), E_NOPROC, E_PERM, E_BADMEM. */
 int remote_sample_thread(struct remote *r, size_t index, struct remote_sample *ret);
 
+/* Does every instruction of this interpreter take longer while a profile function is set? */
+bool remote_slows_instructions(const struct remote *r);
+
+/* Instructions that run one after the other, by what they do (opcodes.h). Those that calls consist of are left out. */
+struct remote_block {
+    uint32_t begin; /* where in its code */
+    uint16_t moves, stores, iterations, arithmetic, divisions, comparisons, names, attributes,
+        items, others, calls;
+    uint16_t counted; /* calls and loops as remote_instruction counts them */
+};
+
+/* Of a code object, on 3.11 and while the guest keeps it below 0 (agent/codes.h): goes up by one with each of its calls and turns of its
+ * loops, and starts anew now and then. 0: it is not kept. */
+struct remote_count {
+    uint32_t code;
+    bool suspends; /* it is a generator's or coroutine's */
+    int16_t count;
+};
+
+/* Where the running thread was found. */
+enum { REMOTE_COUNTS = 4 };
+struct remote_instruction {
+    size_t thread; /* its index */
+    uint32_t code;
+    bool suspends; /* it is a generator's or coroutine's */
+    bool moves;    /* it is a move */
+    struct remote_block block;
+    /* known also if it was found nowhere: of those where it was found last */
+    struct remote_count count[REMOTE_COUNTS];
+    size_t counts;
+};
+
+/* Looks at whoever holds the GIL. 1 with the instruction; 0 if nobody does, or it says nothing; or a negative code as
+ * remote_sample_thread(). Only where remote_slows_instructions(), and after a refresh of the threads. */
+int remote_running_instruction(struct remote *r, uint64_t now_ns, struct remote_instruction *ret);
+
 /* The code objects met so far; an index is never used again for another code object. */
 size_t remote_code_count(const struct remote *r);
 const struct remote_code *remote_code(const struct remote *r, uint32_t index);

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/io.h"
 #include "remote/elf.h"
+#include "remote/instruction.h"
 #include "remote/internal.h"
 #include "remote/maps.h"
 
@@ -276,6 +277,7 @@ void remote_close(struct remote *r)
     vec_release(&r->heads);
     tasks_release(&r->tasks);
     codes_release(r);
+    instruction_watch_free(r->watch);
     free(r);
 }
 

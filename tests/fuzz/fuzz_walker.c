@@ -89,6 +89,11 @@ static void sample(struct remote *r)
     uint64_t begin, end;
     struct remote_sample s;
     struct remote_locals locals;
+    struct remote_instruction found;
+    if (remote_slows_instructions(r) && remote_running_instruction(r, 1, &found) == 1 &&
+        (found.code >= remote_code_count(r) || found.thread >= remote_thread_count(r) ||
+         found.block.begin > 1u << 16))
+        abort();
     for (size_t i = 0; i < remote_thread_count(r) && i < MAX_THREADS; i++) {
         remote_thread_name(r, i, name, sizeof name);
         remote_gil_range(r, i, &begin, &end);

@@ -282,6 +282,11 @@ static void code(void)
     none("code.freevars");
     OFFSET("code.localspluskinds", PyCodeObject, co_localspluskinds);
 #endif
+#if MINOR == 11
+    OFFSET("code.warmup", PyCodeObject, co_warmup);
+#else
+    none("code.warmup");
+#endif
 #if MINOR >= 12
     OFFSET("code.framesize", PyCodeObject, co_framesize);
 #else
