@@ -7,6 +7,7 @@
 #include <string.h>
 
 ptrdiff_t codes_index = -1;
+bool codes_counting;
 struct c_entry codes_c[C_SLOTS];
 uint32_t (*codes_judge)(const struct code_facts *facts);
 
@@ -88,6 +89,7 @@ static bool define(const struct ring_code *code, const char *name, const char *q
 bool codes_init(void)
 {
     codes_index = py.request_extra(NULL);
+    codes_counting = py.minor == 11 && ring_asks_instructions(guest.instruments);
     return codes_index >= 0;
 }
 

@@ -41,6 +41,18 @@ extern ptrdiff_t codes_index; /* our slot; below 0: not there yet */
 /* Asks the interpreter for a slot. */
 bool codes_init(void);
 
+/* 3.11 counts calls and turns of loops in each code object, until it has seen a few and makes the code quicker; while a profile
+ * function is set nothing is quicker so. From outside the recorder sees by that how often slowed instructions run (record/slowed.h),
+ * if it goes on: from here the counter has some way to go. Left alone, it arrives soon. */
+enum { CODES_COUNT_FROM = INT16_MIN, CODES_COUNT_AGAIN = INT16_MIN / 2 };
+extern bool codes_counting;
+static inline void codes_count_on(py_object *code)
+{
+    int16_t *count = (int16_t *)((char *)code + py.code_warmup);
+    if (*count > CODES_COUNT_AGAIN && *count < 0)
+        *count = CODES_COUNT_FROM;
+}
+
 code_mark codes_meet(py_object *code);
 code_mark codes_meet_c(py_object *callable, void *definition);
 

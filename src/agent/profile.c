@@ -48,9 +48,12 @@ void profile_on_call(py_frame *frame)
 {
     if (unlikely((const char *)__builtin_frame_address(0) < guest_me.deep) && deep_pause())
         return;
-    code_mark mark = codes_mark(pyver_frame_code(frame));
+    py_object *code = pyver_frame_code(frame);
+    code_mark mark = codes_mark(code);
     if (unlikely(mark & RING_CODE_LEFT_OUT))
         return;
+    if (codes_counting)
+        codes_count_on(code);
     bool resumes = unlikely(mark & RING_CODE_GENERATOR) && pyver_frame_started(frame);
     if (unlikely(mark & (RING_CODE_COROUTINE | CODE_NOTED)) && !resumes)
         note_begin(frame, mark);

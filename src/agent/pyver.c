@@ -68,6 +68,7 @@ static bool take_version(void)
     memcpy(py.version, text, len);
     py.minor = (int)minor;
     py.has_monitoring = minor >= 12;
+    py.slows_instructions = minor == 10 || minor == 11;
     enum { MENDED_MICRO = 3 };
     py.has_slow_lines = minor == 12 || (minor == 13 && strtol(end + 1, NULL, 10) < MENDED_MICRO);
     return true;
@@ -78,6 +79,7 @@ static void take_offsets(void)
     const struct offsets *o = &OFFSETS[py.minor - OLDEST];
     py.code_flags = o->code_flags;
     py.code_extra = o->code_extra;
+    py.code_warmup = o->code_flags + (uint32_t)sizeof(int); /* behind it, in 3.11 */
     py.code_bytes = o->code_bytes;
     py.code_adaptive = o->code_adaptive;
     py.frame_code = o->frame_code;

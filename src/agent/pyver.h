@@ -135,7 +135,8 @@ enum { PY_DOMAIN_RAW = 0, PY_DOMAIN_MEM = 1, PY_DOMAIN_OBJECT = 2, PY_DOMAINS = 
 struct pyver {
     int minor; /* 8 to 15; 0: not loaded */
     char version[32];
-    bool has_monitoring; /* 3.12+ */
+    bool has_monitoring;     /* 3.12+ */
+    bool slows_instructions; /* 3.10, 3.11: all of them, while a profile function is set */
     /* Line events of long functions cost microseconds: their lines are looked up one by one. Mended
      * in 3.13.3 (gh-127953). */
     bool has_slow_lines;
@@ -162,6 +163,7 @@ struct pyver {
     uint32_t inner_locals;   /* 3.11 and later: in the interpreter's frame */
     uint32_t gc_callbacks;   /* roughly: where to look in the interpreter's state for the pair */
     uint32_t code_flags, code_extra;
+    uint32_t code_warmup;  /* 3.11 */
     uint32_t frame_code;   /* 3.8: in the frame object */
     uint32_t frame_back;   /* 3.8 */
     uint32_t frame_lasti;  /* 3.8 to 3.10: index of the last instruction, -1 before the first */

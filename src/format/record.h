@@ -90,11 +90,13 @@ struct record_sample {
 struct record_calls {
     uint32_t thread;
     uint32_t stack;
-    uint64_t calls;     /* of the function at its end, from the one above it */
-    uint64_t resumes;   /* of generators and coroutines: goings on that were no calls */
-    uint64_t self_ns;   /* time in that function, its callees' left out */
-    uint64_t alive_ns;  /* coroutines that have ended: from begin to end, waiting included */
-    uint64_t probes_ns; /* of self_ns: what probes cost that tell of no call, by `calibration` */
+    uint64_t calls;    /* of the function at its end, from the one above it */
+    uint64_t resumes;  /* of generators and coroutines: goings on that were no calls */
+    uint64_t self_ns;  /* time in that function, its callees' left out */
+    uint64_t alive_ns; /* coroutines that have ended: from begin to end, waiting included */
+    /* of self_ns: what probes cost that tell of no call, and instructions that a profile function slows down, by the guest's own
+     * measure */
+    uint64_t probes_ns;
 };
 
 /* Exact lines since the last such record for the same thread, code, line and callee: sums count.

@@ -26,6 +26,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,7 +34,7 @@
 #define RING_MAGIC    0x31474e4952525950ull /* "PYRRING1" */
 
 enum {
-    RING_VERSION = 10,    /* of everything in this header; both sides must agree */
+    RING_VERSION = 11,    /* of everything in this header; both sides must agree */
     RING_WORDS = 1 << 17, /* 1 MiB: stays in a core's cache; a larger one costs 5 to 10 ns a word */
     RING_MAX_SLOTS = 2048, /* threads traced at a time */
     RING_HEADER_BYTES = 4096,
@@ -59,6 +60,13 @@ enum ring_instrument {
     RING_MEMORY = RING_HEAP | RING_OBJECTS | RING_SAMPLED,
     RING_ANY_EVENTS = RING_CALLS | RING_C_CALLS | RING_LINES | RING_TRACE | RING_ARGS,
 };
+
+/* Is it estimated what a profile function takes by slowing instructions down? Where lines are told, theirs and the cost of telling
+ * cannot be told apart. */
+static inline bool ring_asks_instructions(uint32_t instruments)
+{
+    return instruments & RING_C_CALLS && !(instruments & RING_LINES);
+}
 
 /* What a ring holds. A thread may have one of each. */
 enum ring_content {
@@ -148,6 +156,26 @@ enum ring_code_flag {
 
 enum { RING_CALIBRATION_SCALE = 1024 };
 
+/* Where a profile function slows each instruction down: what one of a kind (remote/opcodes.h) takes, and how much of that is because of
+ * it. Else all 0. Only how they compare counts: what a single one takes depends on its neighbours. */
+struct ring_slowed {
+    uint32_t takes, slower;
+};
+enum ring_slowed_kind {
+    RING_SLOWED_MOVE,
+    RING_SLOWED_STORE,
+    RING_SLOWED_ITERATION,
+    RING_SLOWED_ARITHMETIC,
+    RING_SLOWED_DIVISION,
+    RING_SLOWED_COMPARISON,
+    RING_SLOWED_NAME,
+    RING_SLOWED_ATTRIBUTE,
+    RING_SLOWED_ITEM,
+    RING_SLOWED_OTHER,
+    RING_SLOWED_CALL, /* of anything: what it takes is not told, for it depends on what is called */
+    RING_SLOWED_KINDS
+};
+
 /* What the guest measured of its own cost, in ticks times RING_CALIBRATION_SCALE, for one call: `inside` falls between
  * the two stamps of a call and is counted to the function, `outside` to its caller. */
 struct ring_calibration {
@@ -155,6 +183,7 @@ struct ring_calibration {
     uint32_t c_inside, c_outside;
     uint32_t aside; /* for one RING_ASIDE, all of it counted to the running function */
     uint32_t line;
+    struct ring_slowed slowed[RING_SLOWED_KINDS];
     uint32_t pace;  /* how slow the machine was meanwhile: see ring_header.pace_ticks */
     uint32_t error; /* half of the spread of python_inside + python_outside */
 };

@@ -106,15 +106,85 @@ static uint64_t ns_of(const struct carry *c, uint64_t ticks)
     return (uint64_t)((double)ticks * c->ns_per_tick);
 }
 
-static void carry_calls(struct carry *c, struct feed *f)
+/* How much slower, by the reference work, the machine was on average than during the calibration. */
+static double pace_of(const struct calibrated *p)
+{
+    const double most = 8;
+    if (!p->pace_count || !p->cost.pace)
+        return 1;
+    double pace = (double)p->pace_ticks / (double)p->pace_count /
+                  ((double)p->cost.pace / RING_CALIBRATION_SCALE);
+    return pace < 1 / most ? 1 / most : pace > most ? most : pace;
+}
+
+/* What a path's function has lost by being slowed down; NULL: nothing is known. */
+static struct slowed_function *slowed_of(struct carry *c, const struct feed *f,
+                                         const struct calltree_node *n)
+{
+    uint32_t code;
+    struct slowed *s = c->shared->slowed;
+    return s && code_of(c->d, n->code, &code) ? slowed_find(s, f->owner.thread, code) : NULL;
+}
+
+/* Counts who was called by whom since the path was carried last; `times` -1: it was not carried after all. */
+static void count_slowed_calls(struct carry *c, const struct feed *f, const struct calltree_node *n,
+                               int times)
+{
+    struct slowed_function *e = slowed_of(c, f, n);
+    struct slowed_function *by = slowed_of(c, f, &f->tree.nodes.data[n->parent]);
+    if (e)
+        e->calls += times * (double)n->calls;
+    if (by)
+        by->made += times * (double)n->calls;
+}
+
+/* What the functions of a thread have lost, told by where it was found and how often they were called; of a function with several paths
+ * each bears as much as it has of its time. */
+static void weigh_slowed(struct carry *c, struct feed *f, const struct calibrated *p)
+{
+    const struct ring_calibration *cost = p ? &p->cost : NULL;
+    const struct calltree_node *nodes = f->tree.nodes.data;
+    if (!c->shared->slowed || !cost || !cost->slowed[RING_SLOWED_ITERATION].takes)
+        return;
+    slowed_begin(c->shared->slowed, f->owner.thread);
+    for (size_t i = 0; i < f->tree.changed.len; i++) {
+        const struct calltree_node *n = &nodes[f->tree.changed.data[i]];
+        struct slowed_function *e = slowed_of(c, f, n);
+        count_slowed_calls(c, f, n, 1);
+        if (e)
+            e->known_ns += (double)n->self * c->ns_per_tick;
+    }
+    slowed_judge(c->shared->slowed, p->process, f->owner.thread, cost,
+                 c->ns_per_tick / RING_CALIBRATION_SCALE * pace_of(p));
+}
+
+/* How much of a path's time was lost so. Never more than it has: a function is found while it runs, and its time is told at its next
+ * event, so the rest may be that of a path that is still to come. */
+static double slowed_ns(struct carry *c, struct feed *f, const struct calltree_node *n)
+{
+    struct slowed_function *e = slowed_of(c, f, n);
+    double self = (double)n->self * c->ns_per_tick;
+    if (!e || !(self > 0) || !(e->known_ns > 0))
+        return 0;
+    double lost = e->lost_ns * self / e->known_ns;
+    if (lost > self)
+        lost = self;
+    e->lost_ns -= lost;
+    e->known_ns -= self;
+    return lost;
+}
+
+static void carry_calls(struct carry *c, struct feed *f, const struct calibrated *p)
 {
     size_t kept = 0;
+    weigh_slowed(c, f, p);
     for (size_t i = 0; i < f->tree.changed.len; i++) {
         uint32_t node = f->tree.changed.data[i];
         struct calltree_node *n = &f->tree.nodes.data[node];
         uint32_t stack = stack_of(c, f, node);
         if (node && !stack) {
             f->tree.changed.data[kept++] = node; /* its name is still to come */
+            count_slowed_calls(c, f, n, -1);
             continue;
         }
         n->changed = false;
@@ -125,7 +195,8 @@ static void carry_calls(struct carry *c, struct feed *f)
             .resumes = n->resumes,
             .self_ns = ns_of(c, n->self),
             .alive_ns = ns_of(c, n->alive),
-            .probes_ns = ns_of(c, (uint64_t)((double)n->asides * f->aside_ticks)),
+            .probes_ns = ns_of(c, (uint64_t)((double)n->asides * f->aside_ticks)) +
+                         (uint64_t)slowed_ns(c, f, n),
         };
         /* what passes outside of every function is nobody's; and calls among selected functions
          * alone (ring.h, selection) are no call tree */
@@ -134,17 +205,6 @@ static void carry_calls(struct carry *c, struct feed *f)
         n->calls = n->resumes = n->asides = n->self = n->alive = 0;
     }
     f->tree.changed.len = kept;
-}
-
-/* How much slower, by the reference work, the machine was on average than during the calibration. */
-static double pace_of(const struct calibrated *p)
-{
-    const double most = 8;
-    if (!p->pace_count || !p->cost.pace)
-        return 1;
-    double pace = (double)p->pace_ticks / (double)p->pace_count /
-                  ((double)p->cost.pace / RING_CALIBRATION_SCALE);
-    return pace < 1 / most ? 1 / most : pace > most ? most : pace;
 }
 
 /* What an event costs in that process, as a fact: six numbers in ns. */
@@ -175,16 +235,17 @@ static struct calibrated *calibrated_of(struct carry *c, struct feed *f)
     return p;
 }
 
-static void carry_calibration(struct carry *c, struct feed *f)
+static struct calibrated *carry_calibration(struct carry *c, struct feed *f)
 {
     struct calibrated *p = calibrated_of(c, f);
     if (!p)
-        return;
+        return NULL;
     p->pace_ticks += f->pace_ticks - f->pace_ticks_carried;
     p->pace_count += f->pace_count - f->pace_count_carried;
     f->pace_ticks_carried = f->pace_ticks;
     f->pace_count_carried = f->pace_count;
     f->aside_ticks = p->cost.aside * pace_of(p) / RING_CALIBRATION_SCALE;
+    return p;
 }
 
 static void carry_lines(struct carry *c, struct feed *f)
@@ -359,11 +420,11 @@ static void carry_feed(struct carry *c, struct feed *f)
 {
     ring_owner_meet(&f->owner, c->shared, c->procs);
     carry_name(c, f);
-    carry_calibration(c, f);
+    const struct calibrated *p = carry_calibration(c, f);
     carry_marks(c, f);
     if (!c->keeps ||
         f->closed) { /* sums do not grow by waiting, and the file would by each writing */
-        carry_calls(c, f);
+        carry_calls(c, f, p);
         carry_lines(c, f);
     }
     if (f->events)

@@ -27,7 +27,12 @@
 #define RARE_STATS_NS  (60 * NS_PER_SEC) /* where only the end is kept */
 #define MAX_SLEEP_NS   (50 * NS_PER_MS)  /* so that a signal between check and sleep waits little */
 #define WATCH_NS       (5 * NS_PER_MS)   /* processes are looked after so often, samples or not */
-#define SPIN_BELOW_NS  (20 * NS_PER_US)  /* shorter pauses than this cannot be slept */
+/* Instructions are asked for a thousand times a second, where need be, and at first, as a short program is to have enough of them,
+ * too, four thousand times. */
+#define SLOWED_SOON_NS (NS_PER_MS / 4)
+#define SLOWED_LATE_NS (2 * NS_PER_MS - SLOWED_SOON_NS)
+#define SLOWED_FIRST   (2 * NS_PER_SEC)
+#define SPIN_BELOW_NS  (20 * NS_PER_US) /* shorter pauses than this cannot be slept */
 #define MAX_GAP_NS     (100 * NS_PER_MS)
 #define SLICE_NS       (100 * NS_PER_US) /* the shortest turn the kernel grants */
 
@@ -36,6 +41,7 @@ struct recorder {
     struct format_writer *writer;
     struct target_shared shared;
     struct threadids threads;
+    struct slowed slowed;
     struct procs *procs;
     struct session session; /* with the guests; none: fd < 0 */
     struct drain *drain;
@@ -202,16 +208,26 @@ static uint64_t wait_for_tick(struct recorder *r, uint64_t due, uint64_t now)
     }
 }
 
+/* Mean time from the `n`th tick to the next. Where instructions are asked for, two ticks follow so soon on each other that what is counted
+ * in between can be told (slowed.c). */
+static uint64_t period_at(const struct recorder *r, uint64_t n, uint64_t now)
+{
+    if (r->options->sample)
+        return max_u64(1, r->shared.period_ns);
+    if (!r->shared.is_slowing)
+        return WATCH_NS; /* nobody to look at: only births and deaths of processes */
+    return now - r->start_ns < SLOWED_FIRST || n % 2 ? SLOWED_SOON_NS : SLOWED_LATE_NS;
+}
+
 static void record_loop(struct recorder *r)
 {
     const struct record_options *o = r->options;
-    /* nobody to look at: only births and deaths of processes */
-    uint64_t period = o->sample ? max_u64(1, r->shared.period_ns) : WATCH_NS;
     uint64_t stop_at =
         o->seconds > 0 ? r->start_ns + (uint64_t)(o->seconds * (double)NS_PER_SEC) : UINT64_MAX;
-    uint64_t now = clock_mono_ns(), due = now;
+    uint64_t now = clock_mono_ns(), due = now, ticks = 0;
     while (!r->done && now < stop_at && !r->result.write_error) {
         tick(r, now);
+        uint64_t period = period_at(r, ticks++, now);
         due += jittered(r, period);
         now = clock_mono_ns();
         if (now > due + period) { /* came too late for some: count them, do not pile up */
@@ -259,6 +275,8 @@ static int begin(struct recorder *r, const struct record_options *o, const char 
         .period_ns = (uint64_t)llround((double)NS_PER_SEC / o->hz),
         .unsafe = o->unsafe_no_check,
     };
+    if (ring_asks_instructions(o->instruments))
+        r->shared.slowed = &r->slowed;
     r->shared.max_gap_ns = max_u64(MAX_GAP_NS, 20 * r->shared.period_ns);
     r->trace = (struct events_options){
         .min_ns = o->min_ns, .max_depth = o->max_depth, .last_ns = o->last_ns};
@@ -348,6 +366,7 @@ static void release(struct recorder *r)
         format_writer_abandon(r->writer);
     target_shared_release(&r->shared);
     threadids_release(&r->threads);
+    slowed_release(&r->slowed);
     launch_unwatch_signals();
 }
 

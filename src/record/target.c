@@ -16,8 +16,9 @@
 enum {
     MAX_THREAD_NAME = 256,
 };
-#define LIST_CHECK_NS   (NS_PER_MS / 4)  /* new threads are looked for no more often than this */
-#define LIST_REFRESH_NS (16 * NS_PER_MS) /* and the whole list is read anew this often at least */
+#define LIST_CHECK_NS      (NS_PER_MS / 4)  /* new threads are looked for no more often than this */
+#define LIST_REFRESH_NS    (16 * NS_PER_MS) /* and the whole list is read anew this often at least */
+#define INSTRUCTION_MIN_NS (NS_PER_MS / 10) /* between two questions for the running instruction */
 /* Names are given after a thread has started: ask soon, then seldom. */
 #define NAME_FIRST_NS (20 * NS_PER_MS)
 #define NAME_MAX_NS   (10 * NS_PER_SEC)
@@ -50,6 +51,8 @@ struct target {
     uint32_t process;
     VEC(struct track *) tracks; /* in the order of the remote's threads */
     VEC(uint32_t) code_ids;     /* remote code index -> file id, 0 = not yet */
+    bool is_slowed;             /* its instructions are asked for, each time after … */
+    uint64_t instruction_ns;    /* … this one; 0: never yet */
     uint64_t list_ns;           /* when the thread list was last known to be good */
     uint64_t refresh_ns;        /* when it was last read; 0: read it now */
 };
@@ -287,6 +290,18 @@ static int align_tracks(struct target *t, uint64_t now_ns)
 
 /* ---- stacks ---- */
 
+/* A code object met by us, as it goes into the file. */
+static struct record_code code_of(struct target *t, const struct remote_code *c)
+{
+    struct format_writer *w = t->shared->writer;
+    return (struct record_code){
+        .name = format_writer_string(w, c->name, c->name_len),
+        .qualname = format_writer_string(w, c->qualname, c->qualname_len),
+        .file = format_writer_string(w, c->file, c->file_len),
+        .first_line = c->first_line,
+    };
+}
+
 static uint32_t code_id(struct target *t, uint32_t index)
 {
     if (index == REMOTE_CODE_UNREADABLE)
@@ -296,16 +311,10 @@ static uint32_t code_id(struct target *t, uint32_t index)
             return RECORD_CODE_UNKNOWN;
     uint32_t *id = &t->code_ids.data[index];
     if (!*id) {
-        struct format_writer *w = t->shared->writer;
         const struct remote_code *c = remote_code(t->remote, index);
         if (!c) /* replaced meanwhile */
             return RECORD_CODE_UNKNOWN;
-        struct record_code code = {
-            .name = format_writer_string(w, c->name, c->name_len),
-            .qualname = format_writer_string(w, c->qualname, c->qualname_len),
-            .file = format_writer_string(w, c->file, c->file_len),
-            .first_line = c->first_line,
-        };
+        struct record_code code = code_of(t, c);
         *id = target_intern_code(t->shared, &code);
         if (t->shared->sources)
             sources_want(t->shared->sources, t->place, code.file, c->file);
@@ -481,6 +490,46 @@ static int sample_states(struct target *t, size_t home, uint64_t now_ns)
     return take_sample(t, chosen, &best, now_ns);
 }
 
+/* ---- what a profile function slows down ---- */
+
+static uint32_t instruction_code(struct target *t, const struct remote_code *c, bool suspends)
+{
+    struct record_code code = code_of(t, c);
+    code.flags = suspends ? RECORD_CODE_GENERATOR : 0; /* as the guest tells it */
+    return target_intern_code(t->shared, &code);
+}
+
+/* The running thread is found at an instruction, which stands for the time since the last question. */
+static int ask_instruction(struct target *t, uint64_t now_ns)
+{
+    struct remote_instruction found;
+    uint64_t gap = t->instruction_ns ? now_ns - t->instruction_ns : 0;
+    if (gap && gap < INSTRUCTION_MIN_NS)
+        return 0;
+    t->instruction_ns = now_ns;
+    int rc = remote_running_instruction(t->remote, now_ns, &found);
+    for (size_t i = 0; rc >= 0 && i < found.counts; i++) {
+        const struct remote_count *n = &found.count[i];
+        const struct remote_code *c = remote_code(t->remote, n->code);
+        if (c)
+            slowed_count(t->shared->slowed, t->process, instruction_code(t, c, n->suspends),
+                         n->count, now_ns);
+    }
+    const struct remote_code *c = rc > 0 ? remote_code(t->remote, found.code) : NULL;
+    if (!c || gap > t->shared->max_gap_ns || found.thread >= t->tracks.len)
+        return rc < 0 ? rc : 0;
+    const struct slowed_block add = {
+        .process = t->process,
+        .thread = t->tracks.data[found.thread]->id,
+        .code = instruction_code(t, c, found.suspends),
+        .block = found.block,
+        .found_ns = (double)gap,
+        .moves = found.moves,
+    };
+    slowed_add(t->shared->slowed, &add, now_ns);
+    return 0;
+}
+
 int target_new(struct target_shared *shared, struct remote *remote, uint32_t process_id,
                struct target **ret)
 {
@@ -491,6 +540,8 @@ int target_new(struct target_shared *shared, struct remote *remote, uint32_t pro
     t->remote = remote;
     t->process = process_id;
     t->place = shared->sources ? sources_place_new(remote_pid(remote)) : NULL;
+    t->is_slowed = shared->slowed && remote_slows_instructions(remote);
+    shared->is_slowing |= t->is_slowed;
     remote_set_unsafe(remote, shared->unsafe);
     remote_set_patience(remote, shared->period_ns * 4 / 5);
     *ret = t;
@@ -514,6 +565,8 @@ static int update_threads(struct target *t, uint64_t now_ns)
 int target_sample(struct target *t, uint64_t now_ns)
 {
     int rc = update_threads(t, now_ns);
+    if (rc == 0 && t->is_slowed)
+        rc = ask_instruction(t, now_ns);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < t->tracks.len; i++) {

@@ -4,6 +4,7 @@
 #define PYROMETER_RECORD_TARGET_H
 
 #include "format/writer.h"
+#include "record/slowed.h"
 #include "record/sources.h"
 #include "record/threadids.h"
 #include "remote/remote.h"
@@ -22,6 +23,8 @@ struct target_shared {
     uint32_t moving_code, unreadable_code; /* ids of the pseudo-frames */
     struct code_ids *codes;                /* code objects by content; owned */
     struct sources *sources;               /* borrowed; NULL: sources are not kept */
+    struct slowed *slowed;                 /* borrowed; NULL: no profile function slows anything */
+    bool is_slowing;                       /* it does in one of the targets that there were */
     bool unsafe;
 };
 

@@ -577,11 +577,9 @@ def shares_of(python, work, calls, folder, *more):
 @pytest.mark.serial
 @pytest.mark.parametrize("more", [[], ["--no-c-calls"]], ids=["with-c", "no-c"])
 def test_the_probes_are_taken_out(python, tmp_path, scale, more):
-    """However dense the calls are, the share of a function that makes them is what it is bare. Not on 3.11 with C functions:
-    while a profile function is set, that interpreter runs every instruction slower, which no probe can tell. 3.10 does so, too, but less."""
-    if python.version[:2] == (3, 11) and not more:
-        pytest.skip("3.11 runs every instruction slower while C functions are told")
-    allowed = 5 if python.version[:2] == (3, 10) and not more else 3
+    """However dense the calls are, the share of a function that makes them is what it is bare. On 3.10 and 3.11 every instruction takes
+    longer while C functions are told, and how much of it is estimated."""
+    allowed = 4 if python.version[:2] in ((3, 10), (3, 11)) and not more else 3
     far = []
     for work, calls in scale(DENSITIES[1:2], DENSITIES):
         turns = [shares_of(python, work, calls, tmp_path, *more) for _ in range(scale(3, 9))]
@@ -589,3 +587,64 @@ def test_the_probes_are_taken_out(python, tmp_path, scale, more):
         if abs(off) > scale(max(6, abs(raw_off) / 2), allowed):
             far.append("work %d: %.1f points off, raw %.1f, of %s" % (work, off, raw_off, turns))
     assert not far, far
+
+
+QUICK_AGAIN = """
+import dis, time
+
+def count(n):
+    x = 0
+    for i in range(n):
+        x += i
+    return x
+
+end = time.monotonic() + 1.5
+while time.monotonic() < end:
+    count(1000)
+print(" ".join(i.opname for i in dis.get_instructions(count, adaptive=True)))
+"""
+
+
+def test_code_is_quick_again(python, tmp_path):
+    """3.11 makes code quicker that has run for a while, and is kept from it while it counts for us. Once the recording has ended, it does."""
+    if python.version[:2] != (3, 11):
+        pytest.skip("only 3.11 counts")
+    (tmp_path / "x.py").write_text(QUICK_AGAIN)
+    command = [harness.PYROMETER, "run", "--calls", "--quiet", "-o", tmp_path / "x.pyro"]
+    whole = subprocess.run([*command, "--", python.path, tmp_path / "x.py"], stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
+    assert "BINARY_OP_ADD_INT" not in whole
+    command += ["--force", "--for", "0.5"]
+    part = subprocess.run([*command, "--", python.path, tmp_path / "x.py"], stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
+    assert "BINARY_OP_ADD_INT" in part
+
+
+LONG_INSTRUCTIONS = """
+def quick(n):
+    x = 0
+    for i in range(n):
+        x += i
+    return x
+
+def long(n):
+    a = b = 7 ** 20000
+    for i in range(n):
+        c = a * b
+    return c
+
+for _ in range(20):
+    quick(50000)
+    long(20)
+"""
+
+
+def test_only_what_was_slowed_is_taken_out(python, tmp_path):
+    """On 3.10 and 3.11 every instruction takes a little longer while C functions are told: much for one that adds two numbers, nothing
+    for one that multiplies two of 56,000 bits. How often each ran nobody tells; that the latter keeps its time is the point."""
+    (tmp_path / "x.py").write_text(LONG_INSTRUCTIONS)
+    recording = record([python.path, tmp_path / "x.py"], tmp_path / "x.pyro", "--calls")
+    told, raw = ({r["name"]: r["self"] for r in recording.rows("--metric", metric)} for metric in ("time", "raw"))
+    assert told["long"] > 0.97 * raw["long"] > 0.05
+    if python.version[:2] in ((3, 10), (3, 11)):
+        assert told["quick"] < 0.97 * raw["quick"]
+    else:
+        assert told["quick"] > 0.97 * raw["quick"]
