@@ -32,6 +32,7 @@
 #define SLOWED_SOON_NS (NS_PER_MS / 4)
 #define SLOWED_LATE_NS (2 * NS_PER_MS - SLOWED_SOON_NS)
 #define SLOWED_FIRST   (2 * NS_PER_SEC)
+#define SLOWED_SPARE   10 /* a tenth of a processor is for this at most, however many the processes */
 #define SPIN_BELOW_NS  (20 * NS_PER_US) /* shorter pauses than this cannot be slept */
 #define MAX_GAP_NS     (100 * NS_PER_MS)
 #define SLICE_NS       (100 * NS_PER_US) /* the shortest turn the kernel grants */
@@ -53,6 +54,7 @@ struct recorder {
     bool done;     /* the program has ended */
     bool finished; /* the file is whole, or as whole as it gets */
     uint64_t start_ns, first_tick_ns, last_tick_ns, watched_ns, flush_ns, stats_ns;
+    uint64_t asking_ns; /* what one tick takes, on average, where instructions are asked for */
     uint64_t cpu_start_ns;
     uint64_t sources_cpu_ns; /* of the thread that reads sources */
     uint64_t rng;
@@ -192,6 +194,8 @@ static void tick(struct recorder *r, uint64_t now)
     r->last_tick_ns = now;
     r->stats.value[RECORD_STAT_TICKS_TAKEN]++;
     procs_tick(r->procs, now);
+    if (r->shared.is_slowing)
+        r->asking_ns = (3 * r->asking_ns + clock_mono_ns() - now) / 4;
     follow_up(r, now);
 }
 
@@ -216,7 +220,10 @@ static uint64_t period_at(const struct recorder *r, uint64_t n, uint64_t now)
         return max_u64(1, r->shared.period_ns);
     if (!r->shared.is_slowing)
         return WATCH_NS; /* nobody to look at: only births and deaths of processes */
-    return now - r->start_ns < SLOWED_FIRST || n % 2 ? SLOWED_SOON_NS : SLOWED_LATE_NS;
+    if (n % 2)
+        return SLOWED_SOON_NS;
+    uint64_t late = now - r->start_ns < SLOWED_FIRST ? SLOWED_SOON_NS : SLOWED_LATE_NS;
+    return max_u64(late, min_u64(2 * SLOWED_SPARE * r->asking_ns, MAX_GAP_NS / 2));
 }
 
 static void record_loop(struct recorder *r)
