@@ -188,6 +188,11 @@ static uint32_t scaled(double call)
     return ticks <= 0 ? 0 : (uint32_t)ticks;
 }
 
+static int32_t scaled_lost(double lost)
+{
+    return lost < 0 ? -(int32_t)scaled(-lost) : (int32_t)scaled(lost);
+}
+
 static struct slowdown measure_slowdown(void)
 {
     struct slowdown s = {0};
@@ -203,7 +208,7 @@ static struct slowdown measure_slowdown(void)
     if (call > 0)
         s.slower[RING_SLOWED_CALL] = call < each / 2 ? call : each / 2;
     for (size_t i = 0; i < RING_SLOWED_KINDS; i++)
-        result.slowed[i] = (struct ring_slowed){scaled(s.takes[i]), scaled(s.slower[i])};
+        result.slowed[i] = (struct ring_slowed){scaled(s.takes[i]), scaled_lost(s.slower[i])};
     return s;
 }
 

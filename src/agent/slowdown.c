@@ -23,8 +23,8 @@ double slowdown_of(const struct slowdown *s, const uint8_t *counts)
     return sum;
 }
 
-/* Fills `ret` with times of each kind, from 0 to `most` (NULL: any), of which the loops' `times` are made with the least error, as a part of
- * what they are `of`. */
+/* Fills `ret` with times of each kind, up to `most` and down to its opposite (NULL: any from 0 on), of which the loops' `times` are made with
+ * the least error, as a part of what they are `of`. */
 static void fit(const double *times, const double *of, const double *most, double *ret)
 {
     double square[KINDS][KINDS] = {{0}}, product[KINDS] = {0};
@@ -51,7 +51,8 @@ static void fit(const double *times, const double *of, const double *most, doubl
             for (size_t j = 0; j < KINDS; j++)
                 rest -= j == i ? 0 : square[i][j] * ret[j];
             double best = rest / (square[i][i] + like);
-            ret[i] = best < 0 ? 0 : most && best > most[i] ? most[i] : best;
+            double least = most ? -most[i] : 0;
+            ret[i] = best < least ? least : most && best > most[i] ? most[i] : best;
         }
 }
 

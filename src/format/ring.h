@@ -159,7 +159,8 @@ enum { RING_CALIBRATION_SCALE = 1024 };
 /* Where a profile function slows each instruction down: what one of a kind (remote/opcodes.h) takes, and how much of that is because of
  * it. Else all 0. Only how they compare counts: what a single one takes depends on its neighbours. */
 struct ring_slowed {
-    uint32_t takes, slower;
+    uint32_t takes;
+    int32_t slower; /* below 0: it hides what its neighbours lose */
 };
 enum ring_slowed_kind {
     RING_SLOWED_MOVE,

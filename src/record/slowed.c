@@ -115,6 +115,8 @@ static struct once block_once(const struct remote_block *b, const struct ring_ca
         o.takes += counts[i] * tick_ns * cost->slowed[i].takes;
         o.slower += counts[i] * tick_ns * cost->slowed[i].slower;
     }
+    if (o.slower < 0)
+        o.slower = 0;
     return o;
 }
 

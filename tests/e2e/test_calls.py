@@ -579,7 +579,7 @@ def shares_of(python, work, calls, folder, *more):
 def test_the_probes_are_taken_out(python, tmp_path, scale, more):
     """However dense the calls are, the share of a function that makes them is what it is bare. On 3.10 and 3.11 every instruction takes
     longer while C functions are told, and how much of it is estimated."""
-    allowed = 4 if python.version[:2] in ((3, 10), (3, 11)) and not more else 3
+    allowed = 4 if python.version[:2] == (3, 11) and not more else 3
     far = []
     for work, calls in scale(DENSITIES[1:2], DENSITIES):
         turns = [shares_of(python, work, calls, tmp_path, *more) for _ in range(scale(3, 9))]
@@ -631,9 +631,9 @@ def long(n):
         c = a * b
     return c
 
-for _ in range(20):
+for _ in range(80):
     quick(50000)
-    long(20)
+    long(10)
 """
 
 
@@ -645,6 +645,6 @@ def test_only_what_was_slowed_is_taken_out(python, tmp_path):
     told, raw = ({r["name"]: r["self"] for r in recording.rows("--metric", metric)} for metric in ("time", "raw"))
     assert told["long"] > 0.97 * raw["long"] > 0.05
     if python.version[:2] in ((3, 10), (3, 11)):
-        assert told["quick"] < 0.97 * raw["quick"]
+        assert told["quick"] < 0.99 * raw["quick"]  # on 3.10 it really is a tenth, on 3.11 two fifths
     else:
-        assert told["quick"] > 0.97 * raw["quick"]
+        assert told["quick"] > 0.99 * raw["quick"]

@@ -16,7 +16,7 @@
 static const uint8_t loops[SLOWDOWN_COUNT][RING_SLOWED_KINDS] = {SLOWDOWN_LOOPS(COUNTS)};
 
 static const double takes[RING_SLOWED_KINDS] = {8, 9, 20, 28, 40, 20, 25, 30, 18, 22};
-static const double slower[RING_SLOWED_KINDS] = {6, 6, 6, 7, 6, 14, 16, 22, 12, 6};
+static const double slower[RING_SLOWED_KINDS] = {6, 6, 6, 7, -5, 14, 16, 22, 12, 6};
 
 static double sum(const uint8_t *counts, const double *times)
 {
@@ -41,7 +41,7 @@ static void test_fit(void **state ATTR_UNUSED)
     }
 }
 
-/* However the loops were disturbed, no instruction loses more than it takes, or less than nothing. */
+/* However the loops were disturbed, no instruction loses more than it takes, or hides more than that. */
 static void test_fit_noise(void **state ATTR_UNUSED)
 {
     uint32_t x = 1;
@@ -55,7 +55,7 @@ static void test_fit_noise(void **state ATTR_UNUSED)
         }
         struct slowdown s = slowdown_fit(bare, slowed);
         for (size_t i = 0; i < RING_SLOWED_KINDS; i++)
-            assert_true(s.slower[i] >= 0 && s.slower[i] <= s.takes[i]);
+            assert_true(fabs(s.slower[i]) <= s.takes[i]);
     }
     const double none[SLOWDOWN_COUNT] = {0};
     struct slowdown s = slowdown_fit(none, none);
@@ -67,7 +67,7 @@ static struct ring_calibration cost(void)
 {
     struct ring_calibration c = {0};
     for (size_t i = 0; i < RING_SLOWED_KINDS; i++)
-        c.slowed[i] = (struct ring_slowed){(uint32_t)takes[i], (uint32_t)slower[i]};
+        c.slowed[i] = (struct ring_slowed){(uint32_t)takes[i], (int32_t)slower[i]};
     return c;
 }
 
