@@ -27,10 +27,7 @@ static const uint8_t body_counts[RING_SLOWED_KINDS] = {8, 3, 0, 2, 1, 1};
 static const uint8_t python_counts[RING_SLOWED_KINDS] = {2, 1, 1, [RING_SLOWED_CALL] = 1};
 static const uint8_t c_counts[RING_SLOWED_KINDS] = {3, 1, 1, [RING_SLOWED_CALL] = 1};
 
-static const char PROGRAM[] = "class thing: pass\n"
-                              "thing = thing()\n"
-                              "thing.b = 3\n"
-                              "def small(a=3000, b=4000):\n" BODY("    ") /**/
+static const char PROGRAM[] = "def small(a=3000, b=4000):\n" BODY("    ") /**/
     "def python(numbers, f):\n"
     "    for _ in numbers: f()\n"
     "def inline(numbers, f, a=3000, b=4000):\n"
@@ -49,7 +46,11 @@ static const char PROGRAM[] = "class thing: pass\n"
     "some = range(57, 257)\n" /* which exist already, as most of what programs loop over */
     "f = len\n"
     "kind = range\n" /**/ PYVER_RAISED_PROGRAM;
-static const char SLOWED_PROGRAM[] = SLOWDOWN_PROGRAM;
+/* The thing is of a class that was written in Python and is there: a new one would be among object.__subclasses__() for a while. */
+static const char SLOWED_PROGRAM[] =
+    "thing = type(__import__('sys').__spec__)('thing', None, origin=3)\n" SLOWDOWN_PROGRAM;
+/* The functions hold the names, which hold them. */
+static const char LAST_PROGRAM[] = "globals().clear()\n";
 
 /* Of a bare call, what is taken to be the called one's part of the calling. */
 #define CALLED_PART (1.0 / 3)
@@ -282,6 +283,7 @@ void calibrate_hooked(void)
     stretch((measure("each", "part").call - bare_mixed.call) / cost);
     if (notes_are_wanted() && !py.has_monitoring)
         pyver_raised_learn(names);
+    run_text(LAST_PROGRAM);
     guest_emit_ext(RING_EXT_GO, NULL, 0);
     has_result = guest_me.ring != NULL;
     py.Py_DecRef(names);

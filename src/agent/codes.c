@@ -89,7 +89,7 @@ static bool define(const struct ring_code *code, const char *name, const char *q
 bool codes_init(void)
 {
     codes_index = py.request_extra(NULL);
-    codes_counting = py.minor == 11 && ring_asks_instructions(guest.instruments);
+    codes_counting = py.counts_calls && ring_asks_instructions(guest.instruments);
     return codes_index >= 0;
 }
 

@@ -69,6 +69,7 @@ static bool take_version(void)
     py.minor = (int)minor;
     py.has_monitoring = minor >= 12;
     py.slows_instructions = minor == 10 || minor == 11;
+    py.counts_calls = minor == 11;
     enum { MENDED_MICRO = 3 };
     py.has_slow_lines = minor == 12 || (minor == 13 && strtol(end + 1, NULL, 10) < MENDED_MICRO);
     return true;

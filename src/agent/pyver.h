@@ -137,6 +137,7 @@ struct pyver {
     char version[32];
     bool has_monitoring;     /* 3.12+ */
     bool slows_instructions; /* 3.10, 3.11: all of them, while a profile function is set */
+    bool counts_calls;       /* 3.11: of each code object, at code_warmup */
     /* Line events of long functions cost microseconds: their lines are looked up one by one. Mended
      * in 3.13.3 (gh-127953). */
     bool has_slow_lines;

@@ -24,13 +24,13 @@
     X(pair, "x = i, y", 3, 2, 1, 0, 0, 0, 0, 0, 0, 1)                                              \
     X(index, "x = l[3] + i", 4, 2, 1, 1, 0, 0, 0, 0, 1)                                            \
     X(lookup, "x = d[0] + i", 4, 2, 1, 1, 0, 0, 0, 0, 1)                                           \
-    X(attribute, "x = o.b + i", 3, 2, 1, 1, 0, 0, 0, 1)                                            \
-    X(attributes, "o.b = i; x = o.b", 4, 2, 1, 0, 0, 0, 0, 2)                                      \
+    X(attribute, "x = o.origin + i", 3, 2, 1, 1, 0, 0, 0, 1)                                       \
+    X(attributes, "o.origin = i; x = o.origin", 4, 2, 1, 0, 0, 0, 0, 2)                            \
     X(name, "x = thing; y = i", 2, 3, 1, 0, 0, 0, 1)                                               \
     X(fill, "l[3] = i", 4, 1, 1, 0, 0, 0, 0, 0, 1)                                                 \
     X(longer, "x = x + i - 3; y = y + x * 2", 7, 3, 1, 4)
 
-/* Their functions, for a program that has a `thing` with an attribute `b`. */
+/* Their functions, for a program that has a `thing` with an attribute `origin`. */
 #define SLOWDOWN_FUNCTION(name, body, ...)                                                         \
     "def slowed_" #name "(numbers, f, x=0, y=0, r=1.5, o=thing, l=[5] * 8, d={0: 3}):\n"           \
     "    for i in numbers:\n"                                                                      \

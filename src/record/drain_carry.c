@@ -138,53 +138,58 @@ static void count_slowed_calls(struct carry *c, const struct feed *f, const stru
         by->made += times * (double)n->calls;
 }
 
-/* What the functions of a thread have lost, told by where it was found and how often they were called; of a function with several paths
- * each bears as much as it has of its time. */
-static void weigh_slowed(struct carry *c, struct feed *f, const struct calibrated *p)
+/* False: nothing is known of what this process loses. */
+static bool slowed_cost_of(const struct carry *c, const struct calibrated *p,
+                           struct slowed_cost *ret)
 {
-    const struct ring_calibration *cost = p ? &p->cost : NULL;
-    const struct calltree_node *nodes = f->tree.nodes.data;
-    if (!c->shared->slowed || !cost || !cost->slowed[RING_SLOWED_ITERATION].takes)
-        return;
-    slowed_begin(c->shared->slowed, f->owner.thread);
-    for (size_t i = 0; i < f->tree.changed.len; i++) {
-        const struct calltree_node *n = &nodes[f->tree.changed.data[i]];
-        struct slowed_function *e = slowed_of(c, f, n);
-        count_slowed_calls(c, f, n, 1);
-        if (e)
-            e->known_ns += (double)n->self * c->ns_per_tick;
-    }
-    slowed_judge(c->shared->slowed, p->process, f->owner.thread, cost,
-                 c->ns_per_tick / RING_CALIBRATION_SCALE * pace_of(p));
+    if (!c->shared->slowed || !p || !p->cost.slowed[RING_SLOWED_ITERATION].takes)
+        return false;
+    *ret = (struct slowed_cost){.measured = &p->cost,
+                                .tick_ns = c->ns_per_tick / RING_CALIBRATION_SCALE * pace_of(p)};
+    return true;
 }
 
-/* How much of a path's time was lost so. Never more than it has: a function is found while it runs, and its time is told at its next
- * event, so the rest may be that of a path that is still to come. */
-static double slowed_ns(struct carry *c, struct feed *f, const struct calltree_node *n)
+/* How often the functions of a thread were called, and which time is told of them now. */
+static void tell_slowed(struct carry *c, const struct feed *f, const struct slowed_cost *cost)
+{
+    uint64_t told = 0;
+    for (size_t i = 0; i < f->tree.changed.len; i++) {
+        const struct calltree_node *n = &f->tree.nodes.data[f->tree.changed.data[i]];
+        struct slowed_function *e = slowed_of(c, f, n);
+        count_slowed_calls(c, f, n, 1);
+        told += n->self;
+        if (e)
+            slowed_tell(c->shared->slowed, e, (double)n->self * c->ns_per_tick);
+    }
+    if (f->paused_ticks)
+        slowed_forgive(c->shared->slowed, f->owner.thread, cost,
+                       (double)f->paused_ticks / (double)(f->paused_ticks + told));
+}
+
+/* How much of a path's time was lost so. */
+static uint64_t slowed_ns(struct carry *c, const struct feed *f, const struct calltree_node *n,
+                          const struct slowed_cost *cost)
 {
     struct slowed_function *e = slowed_of(c, f, n);
-    double self = (double)n->self * c->ns_per_tick;
-    if (!e || !(self > 0) || !(e->known_ns > 0))
-        return 0;
-    double lost = e->lost_ns * self / e->known_ns;
-    if (lost > self)
-        lost = self;
-    e->lost_ns -= lost;
-    e->known_ns -= self;
-    return lost;
+    return e ? (uint64_t)slowed_take(c->shared->slowed, e, cost, (double)n->self * c->ns_per_tick)
+             : 0;
 }
 
 static void carry_calls(struct carry *c, struct feed *f, const struct calibrated *p)
 {
     size_t kept = 0;
-    weigh_slowed(c, f, p);
+    struct slowed_cost cost;
+    bool slows = slowed_cost_of(c, p, &cost);
+    if (slows)
+        tell_slowed(c, f, &cost);
     for (size_t i = 0; i < f->tree.changed.len; i++) {
         uint32_t node = f->tree.changed.data[i];
         struct calltree_node *n = &f->tree.nodes.data[node];
         uint32_t stack = stack_of(c, f, node);
         if (node && !stack) {
             f->tree.changed.data[kept++] = node; /* its name is still to come */
-            count_slowed_calls(c, f, n, -1);
+            if (slows)
+                count_slowed_calls(c, f, n, -1);
             continue;
         }
         n->changed = false;
@@ -196,7 +201,7 @@ static void carry_calls(struct carry *c, struct feed *f, const struct calibrated
             .self_ns = ns_of(c, n->self),
             .alive_ns = ns_of(c, n->alive),
             .probes_ns = ns_of(c, (uint64_t)((double)n->asides * f->aside_ticks)) +
-                         (uint64_t)slowed_ns(c, f, n),
+                         (slows ? slowed_ns(c, f, n, &cost) : 0),
         };
         /* what passes outside of every function is nobody's; and calls among selected functions
          * alone (ring.h, selection) are no call tree */
@@ -218,6 +223,21 @@ static void tell_calibration(struct carry *c, const struct calibrated *p)
              r->python_outside * ns, r->c_inside * ns, r->c_outside * ns, r->line * ns,
              r->error * ns);
     format_writer_meta(c->shared->writer, key, value);
+}
+
+/* At the end: what each process has measured, by all that is known now. */
+static void tell_calibrations(struct carry *c)
+{
+    bool is_unread = false;
+    for (size_t i = 0; i < c->d->calibrated.len; i++) {
+        const struct calibrated *p = &c->d->calibrated.data[i];
+        struct slowed_cost cost;
+        tell_calibration(c, p);
+        is_unread |= c->shared->is_refused && slowed_cost_of(c, p, &cost) &&
+                     !slowed_has(c->shared->slowed, p->process);
+    }
+    if (is_unread)
+        format_writer_meta(c->shared->writer, "slowed", "unread");
 }
 
 /* That of a feed's process; NULL if it never told. */
@@ -481,6 +501,8 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
     c.blocks = c.last || now - d->blocks_ns > min_u64(BLOCKS_NS, age / 5);
     if (c.blocks)
         d->blocks_ns = now;
+    if (shared->slowed)
+        slowed_begin(shared->slowed);
     pthread_mutex_lock(&d->lock);
     carry_codes(&c);
     if (d->window.length_ns)
@@ -517,7 +539,7 @@ void drain_flush(struct drain *d, struct target_shared *shared, struct procs *pr
         atomic_store(&d->memory_bytes, heaps_held_bytes(d->heaps));
     }
     pthread_mutex_unlock(&d->lock);
-    for (size_t i = 0; c.last && i < d->calibrated.len; i++)
-        tell_calibration(&c, &d->calibrated.data[i]); /* by all that is known now */
+    if (c.last)
+        tell_calibrations(&c);
     vec_release(&c.path);
 }

@@ -58,7 +58,6 @@ struct procs {
     VEC(struct known) known; /* every process there was, in the order of their numbers */
     VEC(struct proc *) list; /* those alive, as far as we know */
     uint64_t ended[RECORD_PROCESS_UNSUPPORTED + 1]; /* by kind */
-    bool refusal_told;
 };
 
 static void write_process(struct procs *p, const struct proc *c)
@@ -250,9 +249,9 @@ static void refuse(struct procs *p, struct proc *c, int code)
     char why[640];
     read_command(p, c);
     set_kind(p, c, code == E_VERSION ? RECORD_PROCESS_UNSUPPORTED : RECORD_PROCESS_REFUSED);
-    if (p->refusal_told)
+    if (p->shared->is_refused)
         return;
-    p->refusal_told = true;
+    p->shared->is_refused = true;
     rights_refusal((pid_t)c->record.pid, code, why, sizeof why);
     format_writer_meta(p->shared->writer, "refused", why);
 }

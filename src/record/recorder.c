@@ -32,10 +32,11 @@
 #define SLOWED_SOON_NS (NS_PER_MS / 4)
 #define SLOWED_LATE_NS (2 * NS_PER_MS - SLOWED_SOON_NS)
 #define SLOWED_FIRST   (2 * NS_PER_SEC)
-#define SLOWED_SPARE   10 /* a tenth of a processor is for this at most, however many the processes */
-#define SPIN_BELOW_NS  (20 * NS_PER_US) /* shorter pauses than this cannot be slept */
-#define MAX_GAP_NS     (100 * NS_PER_MS)
-#define SLICE_NS       (100 * NS_PER_US) /* the shortest turn the kernel grants */
+#define SLOWED_SPARE                                                                               \
+    10 /* a tenth of a processor is for this, until one look at all processes takes 2.5 ms */
+#define SPIN_BELOW_NS (20 * NS_PER_US) /* shorter pauses than this cannot be slept */
+#define MAX_GAP_NS    (100 * NS_PER_MS)
+#define SLICE_NS      (100 * NS_PER_US) /* the shortest turn the kernel grants */
 
 struct recorder {
     const struct record_options *options;
@@ -194,7 +195,7 @@ static void tick(struct recorder *r, uint64_t now)
     r->last_tick_ns = now;
     r->stats.value[RECORD_STAT_TICKS_TAKEN]++;
     procs_tick(r->procs, now);
-    if (r->shared.is_slowing)
+    if (r->shared.slowing)
         r->asking_ns = (3 * r->asking_ns + clock_mono_ns() - now) / 4;
     follow_up(r, now);
 }
@@ -218,7 +219,7 @@ static uint64_t period_at(const struct recorder *r, uint64_t n, uint64_t now)
 {
     if (r->options->sample)
         return max_u64(1, r->shared.period_ns);
-    if (!r->shared.is_slowing)
+    if (!r->shared.slowing)
         return WATCH_NS; /* nobody to look at: only births and deaths of processes */
     if (n % 2)
         return SLOWED_SOON_NS;
@@ -239,7 +240,9 @@ static void record_loop(struct recorder *r)
         now = clock_mono_ns();
         if (now > due + period) { /* came too late for some: count them, do not pile up */
             uint64_t missed = (now - due) / period;
-            r->stats.value[RECORD_STAT_TICKS_MISSED] += missed;
+            if (o->sample ||
+                !r->shared.slowing) /* a late question for an instruction stands for more time */
+                r->stats.value[RECORD_STAT_TICKS_MISSED] += missed;
             due += missed * period;
         }
         now = wait_for_tick(r, min_u64(due, stop_at), now);

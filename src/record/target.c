@@ -508,20 +508,19 @@ static int ask_instruction(struct target *t, uint64_t now_ns)
         return 0;
     t->instruction_ns = now_ns;
     int rc = remote_running_instruction(t->remote, now_ns, &found);
-    for (size_t i = 0; rc >= 0 && i < found.counts; i++) {
-        const struct remote_count *n = &found.count[i];
-        const struct remote_code *c = remote_code(t->remote, n->code);
-        if (c)
-            slowed_count(t->shared->slowed, t->process, instruction_code(t, c, n->suspends),
-                         n->count, now_ns);
-    }
+    for (size_t i = 0; rc >= 0 && i < found.counts; i++)
+        slowed_count(t->shared->slowed, t->process, found.count[i].code, found.count[i].count,
+                     now_ns);
     const struct remote_code *c = rc > 0 ? remote_code(t->remote, found.code) : NULL;
     if (!c || gap > t->shared->max_gap_ns || found.thread >= t->tracks.len)
         return rc < 0 ? rc : 0;
+    if (remote_thread(t->remote, found.thread)->interpreter)
+        return 0; /* the hooks are in the main one */
     const struct slowed_block add = {
         .process = t->process,
         .thread = t->tracks.data[found.thread]->id,
         .code = instruction_code(t, c, found.suspends),
+        .object = found.code,
         .block = found.block,
         .found_ns = (double)gap,
         .moves = found.moves,
@@ -541,7 +540,7 @@ int target_new(struct target_shared *shared, struct remote *remote, uint32_t pro
     t->process = process_id;
     t->place = shared->sources ? sources_place_new(remote_pid(remote)) : NULL;
     t->is_slowed = shared->slowed && remote_slows_instructions(remote);
-    shared->is_slowing |= t->is_slowed;
+    shared->slowing += t->is_slowed;
     remote_set_unsafe(remote, shared->unsafe);
     remote_set_patience(remote, shared->period_ns * 4 / 5);
     *ret = t;
@@ -605,6 +604,7 @@ void target_free(struct target *t)
 {
     if (!t)
         return;
+    t->shared->slowing -= t->is_slowed;
     for (size_t i = 0; i < t->tracks.len; i++)
         track_drop(t, t->tracks.data[i]);
     vec_release(&t->tracks);

@@ -24,7 +24,8 @@ struct target_shared {
     struct code_ids *codes;                /* code objects by content; owned */
     struct sources *sources;               /* borrowed; NULL: sources are not kept */
     struct slowed *slowed;                 /* borrowed; NULL: no profile function slows anything */
-    bool is_slowing;                       /* it does in one of the targets that there were */
+    size_t slowing;                        /* targets in which one does */
+    bool is_refused;                       /* one or more processes could not be read */
     bool unsafe;
 };
 

@@ -16,7 +16,7 @@ enum {
     MAX_FRAME = 512,         /* bytes of a frame that are needed, and may be on the next page */
     MAX_TRIES = 6,           /* until all that was needed was read */
     MAX_UNITS = 1 << 16,     /* of one code object */
-    MAX_ALL_UNITS = 1 << 20, /* of all */
+    MAX_ALL_UNITS = 1 << 17, /* of all: 5 MB */
     MAX_RANGES = PAGES + 4,
     COUNTED_LONG = 64, /* questions, after the last one that found the thread there */
 };
@@ -37,7 +37,6 @@ struct blocks {
 struct counted {
     uint64_t code;
     uint32_t index;
-    bool suspends;
     uint64_t found; /* at which question */
 };
 
@@ -206,8 +205,7 @@ static void watch_count(const struct remote *r, struct instruction_watch *w, uin
     for (size_t i = 0; i < REMOTE_COUNTS && c->code != code; i++)
         if (w->counted[i].code == code || w->counted[i].found < c->found)
             c = &w->counted[i];
-    *c = (struct counted){code, r->entries.data[entry].index, codes_suspends(r, entry),
-                          w->questions};
+    *c = (struct counted){code, r->entries.data[entry].index, w->questions};
 }
 
 static void read_counts(const struct remote *r, struct instruction_watch *w,
@@ -222,7 +220,6 @@ static void read_counts(const struct remote *r, struct instruction_watch *w,
         if (!c->code || w->questions - c->found > COUNTED_LONG)
             continue;
         ret->count[n].code = c->index;
-        ret->count[n].suspends = c->suspends;
         add_range(ranges, &n, &len, c->code + r->layout.code.warmup, 2);
     }
     if (!n || mem_read_ranges(&r->mem, copy, ranges, n) != (ssize_t)len)

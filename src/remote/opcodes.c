@@ -2,27 +2,10 @@
 
 #include "base/attr.h"
 #include "base/err.h"
+#include "remote/opcodes_table.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
-
-enum opcode_jump {
-    OPCODE_JUMP_NONE,
-    OPCODE_JUMP_FORWARD, /* by so many units from the next instruction on */
-    OPCODE_JUMP_BACKWARD,
-    OPCODE_JUMP_ABSOLUTE,
-    OPCODE_JUMP_OVER, /* forward, once at the end of a loop: what follows runs as often as it does */
-    OPCODE_JUMP_LAST, /* nothing follows */
-};
-
-struct opcode_fact {
-    uint8_t kind, jump;
-    uint8_t caches; /* units behind it that are no instructions */
-    bool operators; /* its argument is an operator */
-    bool counted;   /* by 3.11 */
-};
-
-#include "remote/opcodes_table.h"
 
 const struct opcode_fact *opcodes_of(int major, int minor)
 {

@@ -11,8 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct opcode_fact;
-
 enum opcode_kind {
     OPCODE_OTHER,     /* what the tables leave out */
     OPCODE_MOVE,      /* always does the same little */
@@ -28,6 +26,24 @@ enum opcode_kind {
     OPCODE_OF_CALL,    /* … and this is a part of it */
     OPCODE_EXTENDED,   /* its argument is the upper part of the next one's */
     OPCODE_KINDS
+};
+
+/* Where an instruction may lead. */
+enum opcode_jump {
+    OPCODE_JUMP_NONE,
+    OPCODE_JUMP_FORWARD, /* by so many units from the next instruction on */
+    OPCODE_JUMP_BACKWARD,
+    OPCODE_JUMP_ABSOLUTE,
+    OPCODE_JUMP_OVER, /* forward, once at the end of a loop: what follows runs as often as it does */
+    OPCODE_JUMP_LAST, /* nothing follows */
+};
+
+/* What the table of a version has, one for each number (opcodes_table.h). */
+struct opcode_fact {
+    uint8_t kind, jump;
+    uint8_t caches; /* units behind it that are no instructions */
+    bool operators; /* its argument is an operator */
+    bool counted;   /* by 3.11 */
 };
 
 /* One for each unit. Those of a block that tell nothing, as they belong to calls or are no instructions, have OPCODE_CALL or

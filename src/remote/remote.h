@@ -104,7 +104,6 @@ struct remote_block {
  * loops, and starts anew now and then. 0: it is not kept. */
 struct remote_count {
     uint32_t code;
-    bool suspends; /* it is a generator's or coroutine's */
     int16_t count;
 };
 

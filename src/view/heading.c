@@ -131,6 +131,10 @@ void view_heading_exact(struct view_emit *e, const struct analysis_weights *w, u
                        view_units_seconds((double)c->error_ns * 1e-9).text);
     else if (w->metric->corrected)
         view_emit_line(e, "probes: their cost was not measured, and is in these times");
+    if (profile_meta_value(w->profile, "slowed"))
+        view_emit_line(e, "instructions take longer on CPython 3.10 and 3.11 while C functions are "
+                          "told: that is in these times, as a "
+                          "process could not be read; try --no-c-calls");
     if (analysis_exact_lines_has(w->profile))
         view_emit_line(e, "%s", VIEW_HEADING_LINE_PROBES);
     view_emit_line(e, "%s", "");

@@ -453,8 +453,8 @@ def as_nobody(is_root):
     folder = tempfile.mkdtemp()
     os.chmod(folder, 0o755)
     binary = os.path.join(folder, "pyrometer")
-    shutil.copy(PYROMETER, binary)
-    os.chmod(binary, 0o755)
+    for file in (PYROMETER, os.path.join(os.path.dirname(PYROMETER), "libpyrometer-agent.so")):
+        os.chmod(shutil.copy(file, folder), 0o755)
     os.mkdir(os.path.join(folder, "work"))
     os.chown(os.path.join(folder, "work"), NOBODY, NOBODY)
 
@@ -548,6 +548,21 @@ def test_run_of_a_program_that_may_not_be_read(as_nobody):
         assert "too short" not in text, text
     stats = Recording(path).stats()
     assert (stats["processes_refused"], stats["processes_python"], stats["samples"]) == (1, 0, 0), stats
+
+
+def test_what_is_slowed_and_cannot_be_read(as_nobody):
+    """CPython 3.10 and 3.11 run slower while C functions are told; how much is seen from outside alone. If that cannot be, it is said."""
+    binary = os.path.join(as_nobody.folder, "python3")
+    shutil.copy(os.path.realpath(open_python()), binary)
+    version = subprocess.run([binary, "-V"], stdout=subprocess.PIPE, encoding="utf-8").stdout
+    os.chmod(binary, 0o711)
+    for more in ([], ["--no-c-calls"]):
+        done = as_nobody("run", "--calls", *more, "--force", "-o", "x.pyro", "--", binary, "-c", spin_text("mine", 0.3))
+        assert done.returncode == 0, done.stderr
+        path = os.path.join(as_nobody.folder, "x.pyro")
+        assert Recording(path).row("mine", "--metric", "raw")["total"] >= 0.25
+        slowed = not more and re.search(r"3\.1[01]\.", version) is not None
+        assert ("that is in these times, as a process could not be read" in pyrometer("report", path).stdout) == slowed
 
 
 def test_root_without_the_capability(is_root, target):
