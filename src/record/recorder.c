@@ -224,7 +224,7 @@ static uint64_t period_at(const struct recorder *r, uint64_t n, uint64_t now)
     if (n % 2)
         return SLOWED_SOON_NS;
     uint64_t late = now - r->start_ns < SLOWED_FIRST ? SLOWED_SOON_NS : SLOWED_LATE_NS;
-    return max_u64(late, min_u64(2 * SLOWED_SPARE * r->asking_ns, MAX_GAP_NS / 2));
+    return max_u64(late, min_u64(UINT64_C(2) * SLOWED_SPARE * r->asking_ns, MAX_GAP_NS / 2));
 }
 
 static void record_loop(struct recorder *r)
