@@ -184,6 +184,7 @@ def heaps():
     handed = block(1, 0, at, 5, what=second) + free(at, 9) + unit(writing | turn, 0) + unit(second | close, 1)
     for flags in range(8):
         put("heaps", "all-%d" % flags, bytes([flags]) + stacks + pages + undone + handed + unit(jump | turn, 2**40))
+    put("heaps", "full-before-an-exec", bytes([4]) + free(at) + unit(jump, 2**16) + free(at) + free(at, what=second))
 
 
 def feeds():
