@@ -330,10 +330,11 @@ coroutine().send(None)
 @pytest.mark.strict
 @pytest.mark.parametrize("options", [["--calls"], ["--trace"], ["--trace", "--last", "0.3"], ["--trace", "--min-duration", "0.1"]], ids=" ".join)
 def test_what_runs_at_the_end_has_run_until_then(python, tmp_path, options):
-    """No event tells that it ends. Threads that wait, loops that call nothing, coroutines."""
+    """No event tells that it ends. Threads that wait, loops that call nothing, coroutines. As stamped: of a loop on 3.11 most is taken
+    out, as it would have turned as often in a third of the time."""
     recording = harness.record([python.path, "-c", OPEN], tmp_path / "x.pyro", *options, check=137)
     recording.verify()
-    rows = {r["name"]: r for r in recording.rows()}
+    rows = {r["name"]: r for r in recording.rows("--metric", "raw")}
     assert all(0.5 < rows[name]["total"] < 3 for name in ("waits", "works", "ends"))
     assert 0.5 < rows["coroutine"]["alive"] < 3
     if options[0] == "--trace":
