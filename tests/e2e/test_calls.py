@@ -578,14 +578,15 @@ def shares_of(python, work, calls, folder, *more):
 @pytest.mark.parametrize("more", [[], ["--no-c-calls"]], ids=["with-c", "no-c"])
 def test_the_probes_are_taken_out(python, tmp_path, scale, more):
     """However dense the calls are, the share of a function that makes them is what it is bare. On 3.10 and 3.11 every instruction takes
-    longer while C functions are told, and how much of it is estimated: on 3.11 too little of quick calls, and in some builds so little
-    that it hardly helps there (docs/overhead.md has figures)."""
-    estimated = python.version[:2] == (3, 11) and not more
+    longer while C functions are told, and how much of it is estimated. In Debian's build of 3.11 that estimate is poor where calls are
+    dense (docs/overhead.md has figures): there it is only to do no harm."""
+    is_311 = python.version[:2] == (3, 11) and not more
+    is_poor = is_311 and python.name == "3.11-system"
     far = []
     for work, calls in scale(DENSITIES[1:2], DENSITIES):
         turns = [shares_of(python, work, calls, tmp_path, *more) for _ in range(scale(3, 9))]
         off, raw_off = (sorted(t[i] - t[0] for t in turns)[len(turns) // 2] for i in (1, 2))
-        allowed = scale(max(6, abs(raw_off) / 2), 3) if not estimated else max(8, abs(raw_off) + 2)
+        allowed = abs(raw_off) + 2 if is_poor else scale(max(6, abs(raw_off) / 2), 6 if is_311 else 3)
         if abs(off) > allowed:
             far.append("work %d: %.1f points off, raw %.1f, of %s" % (work, off, raw_off, turns))
     assert not far, far
