@@ -75,7 +75,7 @@ int cmd_attach(int argc, char **argv)
     if (status)
         return status;
     struct remote *probe = NULL; /* before anything is made for a process that cannot be read */
-    int probed = remote_open(NULL, pid, &probe);
+    int probed = remote_open_patiently(pid, &probe);
     remote_close(probe);
     if (probed < 0)
         return cmd_process_refused(pid, probed);

@@ -25,9 +25,7 @@ enum {
     STATE_BYTES = 64,
     COMMAND_MAX = 64 << 10, /* bytes of a command line */
     TEXT_MAX = 1 << 20,     /* of one line */
-    OPEN_TRIES = 40,        /* while the interpreter starts */
     SAMPLE_TRIES = 20,      /* while a stack moves */
-    OPEN_PAUSE_MS = 25,
     SAMPLE_PAUSE_MS = 2,
 };
 
@@ -277,17 +275,6 @@ static int collect(struct dump *d, struct remote *r)
     return rc == 0 && !d->threads.len ? E_NOTREADY : rc;
 }
 
-static int open_process(pid_t pid, struct remote **ret)
-{
-    int rc = E_NOTREADY;
-    for (int i = 0; i < OPEN_TRIES && rc == E_NOTREADY; i++) {
-        if (i)
-            pause_ms(OPEN_PAUSE_MS);
-        rc = remote_open(NULL, pid, ret);
-    }
-    return rc;
-}
-
 /* ---- printing ---- */
 
 /* Other people's text, made harmless. */
@@ -444,7 +431,7 @@ int cmd_dump(int argc, char **argv)
     if (status)
         return status;
     struct remote *r = NULL;
-    int rc = open_process(d.pid, &r);
+    int rc = remote_open_patiently(d.pid, &r);
     if (rc == 0)
         rc = collect(&d, r);
     if (rc < 0)

@@ -466,7 +466,7 @@ int record_attach(const struct record_options *options, struct record_result *re
 {
     struct recorder r = {.root = options->pid, .options = options, .session = {.fd = -1}};
     struct remote *remote = NULL;
-    int rc = remote_open(NULL, options->pid, &remote);
+    int rc = remote_open_patiently(options->pid, &remote);
     if (rc == 0)
         rc = begin(&r, options, "attach");
     if (rc == 0)

@@ -31,6 +31,9 @@ void remote_finder_free(struct remote_finder *f);
 /* Finds the interpreter of `pid`. `finder` may be NULL. E_NOTPYTHON: another kind of program (so far: it may exec).
  * E_NOTREADY: Python, but not initialised yet. E_PERM: no right to read. E_NOPROC: gone. */
 int remote_open(struct remote_finder *finder, pid_t pid, struct remote **ret);
+/* The same, of a process that somebody has named: one that is just starting, or whose threads come and go so quickly that
+ * their list made no sense, is asked again for a second. */
+int remote_open_patiently(pid_t pid, struct remote **ret);
 void remote_close(struct remote *r);
 
 pid_t remote_pid(const struct remote *r);

@@ -24,6 +24,7 @@ enum {
     MAX_MAPS_BYTES = 16 << 20,
     MAX_ELF_BYTES = 1 << 30,
     MAX_FINDINGS = 16,
+    RETRY_NS = 5 * NS_PER_MS,
 };
 
 enum { SYM_RUNTIME, SYM_CODE_TYPE, SYM_VERSION, SYM_COUNT };
@@ -265,6 +266,17 @@ int remote_open(struct remote_finder *finder, pid_t pid, struct remote **ret)
     }
     *ret = r;
     return 0;
+}
+
+int remote_open_patiently(pid_t pid, struct remote **ret)
+{
+    uint64_t end_ns = clock_mono_ns() + NS_PER_SEC;
+    for (;;) {
+        int rc = remote_open(NULL, pid, ret);
+        if ((rc != E_NOTREADY && rc != E_BADMEM) || clock_mono_ns() >= end_ns)
+            return rc;
+        nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
+    }
 }
 
 void remote_close(struct remote *r)

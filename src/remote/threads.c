@@ -146,9 +146,7 @@ static int refresh_interpreter(struct remote *r, uint64_t interp, size_t *budget
         return E_BADMEM;
     while (rc == 0 && tstate && *budget) {
         (*budget)--;
-        if (!mem_plausible(tstate))
-            return E_BADMEM;
-        rc = mem_read(&r->mem, tstate, bytes, l->tstate.size);
+        rc = mem_plausible(tstate) ? mem_read(&r->mem, tstate, bytes, l->tstate.size) : E_BADMEM;
         if (rc < 0 || field_u64(bytes, l->tstate.interp) != interp)
             break; /* the list moved under us: what was found so far is good */
         if (field_u64(bytes, l->tstate.thread_id) && !is_unborn(r, tstate, bytes, interp))

@@ -792,6 +792,10 @@ static void test_thread_lists_that_lie(void **state ATTR_UNUSED)
     fake_put(&fake, fake.tstate, fake.l.tstate.next, 0x7fff00000000);
     assert_int_equal(remote_refresh_threads(r), 0);
     assert_int_equal(remote_thread_count(r), 1);
+    /* into what is no address: the memory of a thread that has just ended is free, and the allocator writes into it */
+    fake_put(&fake, fake.tstate, fake.l.tstate.next, 0xfeedfacecafebeef);
+    assert_int_equal(remote_refresh_threads(r), 0);
+    assert_int_equal(remote_thread_count(r), 1);
     /* a cycle of interpreters */
     fake_put(&fake, fake.interp, fake.l.interp.next, fake.interp);
     assert_int_equal(remote_refresh_threads(r), 0);
