@@ -3,15 +3,15 @@
  * A code object's names cost many reads, so they are remembered by address. But an address is not an
  * identity: code made by exec() dies young and its memory is used again at once. So an entry carries
  * a print of the fields that identify it, and the print is checked against the target before the
- * names are used: always while the entry is young, now and then once it has proved to last. A frame
- * keeps its code alive, so what was checked between two looks that show the same frame is what it
- * runs; and so is what was checked shortly before them and again after them, with the same result.
- * The second way leaves the looks close together: a check takes longer than several looks, and a
- * stack that moves is not there any more after it. */
+ * names are used: always while the entry is young, now and then once it has proved to last.
+ *
+ * It is checked after the looks that are believed, and what was remembered before them and is there after
+ * them was there all the time: from 3.12 on a code object has a number that no other one ever gets. Below, one that looks just the
+ * same could have died and been born again meanwhile with another one in between; there the check of a
+ * young one must not come late. */
 #include "base/clock.h"
 #include "base/err.h"
 #include "remote/known.h"
-#include "remote/sites.h"
 
 #include <string.h>
 
@@ -20,20 +20,35 @@ enum {
     MAX_LINE_TABLE_BYTES = 8 << 20,
     YOUNG_CHECKS = 64, /* an entry confirmed less often is checked at every sample */
     BATCH_CHECKS = 64, /* code objects checked in one read */
-    CODE_RANGES = 2,   /* that a check reads: the code object, and the hash of its name */
+    CODE_RANGES = 2,   /* that a check reads at most: the code object, and the hash of its name */
     CODE_CHECK_BYTES = 256,
+    MAX_GAP = 2048,         /* bytes that are read along, */
+    MAX_BETWEEN = 16 << 10, /* in one read */
+    MAX_AT_HAND = 4096,     /* names, or constants */
+    MAX_TEXTS_AT_HAND = 256,
+    MAX_CLASS_BYTES = 256, /* of a class's name */
     NAME_CHECK_BYTES = 8,
     LINE_MEMO_SLOTS = 8192,
 };
-#define INFANT_NS             (100 * NS_PER_MS) /* one met less long ago may be gone the next moment */
-#define YOUNG_NS              NS_PER_SEC        /* or that was met less long ago */
+#define REBIRTH_NS                                                                                 \
+    (50 * NS_PER_US) /* nothing dies and is there again as it was, with another between, in less */
+#define YOUNG_NS              NS_PER_SEC /* or that was met less long ago */
 #define OLD_CHECK_INTERVAL_NS (10 * NS_PER_MS)
 
-/* What one read checks. */
+/* What one read checks. A range costs as much as some thousand bytes, and code objects that were made together lie together: so what is
+ * near is read along. */
 struct batch {
+    size_t count, pieces_count, ranges_count;
     uint32_t entry[BATCH_CHECKS];
+    struct piece {
+        uint64_t addr;
+        uint32_t len;
+        uint32_t at;                           /* in `bytes` */
+    } pieces[BATCH_CHECKS * CODE_RANGES];      /* of the entries, one after the other, */
+    uint8_t order[BATCH_CHECKS * CODE_RANGES]; /* and by address */
+    uint32_t len;                              /* of all ranges */
     struct iovec ranges[BATCH_CHECKS * CODE_RANGES];
-    uint8_t bytes[BATCH_CHECKS * (CODE_CHECK_BYTES + NAME_CHECK_BYTES)];
+    uint8_t bytes[BATCH_CHECKS * (CODE_CHECK_BYTES + NAME_CHECK_BYTES) + MAX_BETWEEN];
 };
 
 struct line_memo {
@@ -74,7 +89,20 @@ static void take_print(const struct remote *r, const uint8_t *p, struct code_pri
         .argcount = field_u32(p, l->code.argcount),
         .nlocals = optional_u32(p, l->code.nlocals),
         .flags = field_u32(p, l->code.flags),
+        .version = optional_u32(p, l->code.version),
     };
+    if (l->code.code_adaptive == PYL_NONE)
+        return;
+    ret->units = field_u32(p, l->tuple.ob_size); /* a code object is of variable size, too */
+    ret->frame_words = l->code.framesize != PYL_NONE ? field_u32(p, l->code.framesize)
+                                                     : l->frame.localsplus / 8 + ret->nlocals +
+                                                           field_u32(p, l->code.stacksize);
+}
+
+/* Is the hash of its name a part of the print? */
+static bool wants_name(const struct code_print *print)
+{
+    return !print->version;
 }
 
 static uint64_t name_hash_addr(const struct remote *r, uint64_t name)
@@ -128,9 +156,11 @@ static int read_code(const struct remote *r, uint64_t addr, struct code_print *r
     take_print(r, window, &print);
     if ((r->code_type && print.type != r->code_type) || !mem_plausible(print.name))
         return E_BADMEM;
-    rc = mem_read(&r->mem, name_hash_addr(r, print.name), &print.name_hash, NAME_CHECK_BYTES);
-    if (rc < 0)
-        return rc;
+    if (wants_name(&print)) {
+        rc = mem_read(&r->mem, name_hash_addr(r, print.name), &print.name_hash, NAME_CHECK_BYTES);
+        if (rc < 0)
+            return rc;
+    }
 
     struct remote_code *c = calloc(1, sizeof *c);
     if (!c)
@@ -172,6 +202,7 @@ static int fill_entry(struct remote *r, struct code_entry *e, uint64_t now_ns)
     e->print = print;
     e->index = (uint32_t)r->codes.len - 1;
     e->confirmed = 0;
+    e->owed = 0;
     e->confirmed_ns = e->met_ns = now_ns ? now_ns : clock_mono_ns();
     return 0;
 }
@@ -182,6 +213,8 @@ int codes_lookup(struct remote *r, uint64_t addr, uint64_t now_ns, uint32_t *ret
     IDXMAP_FIND(&r->entry_map, hash, i, r->entries.data[i].addr == addr, at);
     if (at == IDXMAP_NONE) {
         struct code_entry fresh = {.addr = addr};
+        if (!r->code_memo)
+            r->code_memo = calloc(CODE_MEMO_SLOTS, sizeof *r->code_memo);
         int rc = fill_entry(r, &fresh, now_ns);
         if (rc < 0)
             return rc;
@@ -199,14 +232,42 @@ int codes_lookup(struct remote *r, uint64_t addr, uint64_t now_ns, uint32_t *ret
     return 0;
 }
 
+static size_t memo_slot(uint64_t addr)
+{
+    return (addr >> 4 ^ addr >> 13) % CODE_MEMO_SLOTS;
+}
+
+static struct code_memo find_entry(const struct remote *r, uint64_t addr)
+{
+    struct code_memo *m = r->code_memo ? &r->code_memo[memo_slot(addr)] : NULL;
+    if (m && m->addr == addr)
+        return *m;
+    uint32_t at;
+    IDXMAP_FIND(&r->entry_map, hash_u64(addr), i, r->entries.data[i].addr == addr, at);
+    if (at == IDXMAP_NONE || r->entries.data[at].index == UINT32_MAX)
+        return (struct code_memo){0};
+    struct code_memo found = {addr, at, r->entries.data[at].index};
+    if (m)
+        *m = found;
+    return found;
+}
+
+bool codes_find(const struct remote *r, uint64_t addr, uint32_t *ret_entry)
+{
+    const struct code_memo found = addr ? find_entry(r, addr) : (struct code_memo){0};
+    *ret_entry = found.entry;
+    return found.addr != 0;
+}
+
+uint64_t codes_identity(const struct remote *r, uint64_t addr)
+{
+    const struct code_memo found = addr ? find_entry(r, addr) : (struct code_memo){0};
+    return found.addr ? found.index + 1ull : 0;
+}
+
 static bool is_young(const struct code_entry *e, uint64_t now_ns)
 {
     return e->confirmed < YOUNG_CHECKS || now_ns - e->met_ns < YOUNG_NS;
-}
-
-static bool is_infant(const struct code_entry *e, uint64_t now_ns)
-{
-    return e->confirmed < YOUNG_CHECKS || now_ns - e->met_ns < INFANT_NS;
 }
 
 static bool due(const struct code_entry *e, uint64_t now_ns)
@@ -222,8 +283,7 @@ uint64_t codes_next_check(const struct remote *r, const walked_vec *stack, uint6
         if (addr == WALKED_SHIM || addr == WALKED_UNREADABLE)
             continue;
         uint32_t at;
-        IDXMAP_FIND(&r->entry_map, hash_u64(addr), k, r->entries.data[k].addr == addr, at);
-        if (at == IDXMAP_NONE || is_young(&r->entries.data[at], now_ns))
+        if (!codes_find(r, addr, &at) || is_young(&r->entries.data[at], now_ns))
             return 0;
         next = min_u64(next, r->entries.data[at].confirmed_ns + OLD_CHECK_INTERVAL_NS);
     }
@@ -232,30 +292,68 @@ uint64_t codes_next_check(const struct remote *r, const walked_vec *stack, uint6
 
 /* Which code objects of the frames from *at on are to be checked now: at most BATCH_CHECKS, and then
  * *at is where to go on. */
-static size_t plan_batch(struct remote *r, const walked_vec *stack, uint64_t now_ns, size_t *at,
-                         struct batch *batch)
+static void plan_batch(struct remote *r, const walked_vec *stack, uint64_t now_ns, size_t *at,
+                       struct batch *batch)
 {
-    size_t count = 0;
-    for (; *at < stack->len && count < BATCH_CHECKS; ++*at) {
+    batch->count = batch->pieces_count = 0;
+    for (; *at < stack->len && batch->count < BATCH_CHECKS; ++*at) {
         uint64_t addr = stack->data[*at].code;
-        if (addr == WALKED_SHIM || addr == WALKED_UNREADABLE)
-            continue;
         uint32_t entry;
-        IDXMAP_FIND(&r->entry_map, hash_u64(addr), k, r->entries.data[k].addr == addr, entry);
-        if (entry == IDXMAP_NONE || r->entries.data[entry].index == UINT32_MAX)
+        if (addr == WALKED_SHIM || addr == WALKED_UNREADABLE || !codes_find(r, addr, &entry))
             continue;
         struct code_entry *e = &r->entries.data[entry];
         if (!due(e, now_ns) || e->asked == r->checks) /* recursion: once will do */
             continue;
         e->asked = r->checks;
-        batch->entry[count] = entry;
-        batch->ranges[CODE_RANGES * count] =
-            (struct iovec){(void *)(uintptr_t)addr, window_bytes(r)};
-        batch->ranges[CODE_RANGES * count + 1] =
-            (struct iovec){(void *)(uintptr_t)name_hash_addr(r, e->print.name), NAME_CHECK_BYTES};
-        count++;
+        batch->entry[batch->count++] = entry;
+        batch->pieces[batch->pieces_count++] = (struct piece){.addr = addr, .len = window_bytes(r)};
+        if (wants_name(&e->print))
+            batch->pieces[batch->pieces_count++] =
+                (struct piece){.addr = name_hash_addr(r, e->print.name), .len = NAME_CHECK_BYTES};
     }
-    return count;
+}
+
+/* Their order by address, or as they come. Nearly all come in order, or in the reverse of it. */
+static void order_batch(struct batch *b, bool by_address)
+{
+    for (size_t i = 0; i < b->pieces_count; i++) {
+        size_t at = i;
+        for (; by_address && at && b->pieces[b->order[at - 1]].addr > b->pieces[i].addr; at--)
+            b->order[at] = b->order[at - 1];
+        b->order[at] = (uint8_t)i;
+    }
+}
+
+/* Puts the ranges of a read together. */
+static void range_batch(struct batch *b, bool together)
+{
+    uint32_t between = 0;
+    order_batch(b, together);
+    b->ranges_count = b->len = 0;
+    for (size_t i = 0; i < b->pieces_count; i++) {
+        struct piece *p = &b->pieces[b->order[i]];
+        struct iovec *last = b->ranges_count ? &b->ranges[b->ranges_count - 1] : NULL;
+        uint64_t end = last ? (uint64_t)(uintptr_t)last->iov_base + last->iov_len : 0;
+        uint64_t gap = p->addr - end; /* huge where they overlap */
+        if (together && last && gap <= MAX_GAP && between + gap <= MAX_BETWEEN) {
+            between += (uint32_t)gap;
+            last->iov_len += gap + p->len;
+            b->len += (uint32_t)gap;
+        } else {
+            b->ranges[b->ranges_count++] = (struct iovec){(void *)(uintptr_t)p->addr, p->len};
+        }
+        p->at = b->len;
+        b->len += p->len;
+    }
+}
+
+static void release_at_hand(struct code_entry *e)
+{
+    free(e->at_hand);
+    free(e->at_hand_texts);
+    e->at_hand = e->at_hand_texts = NULL;
+    e->at_hand_len = 0;
+    e->at_hand_read = false;
 }
 
 static void forget(struct remote *r, struct code_entry *e)
@@ -264,26 +362,35 @@ static void forget(struct remote *r, struct code_entry *e)
     code_free(r->codes.data[e->index]);
     r->codes.data[e->index] = NULL;
     e->index = UINT32_MAX;
-    known_forget(r);
+    if (r->code_memo)
+        r->code_memo[memo_slot(e->addr)].addr = 0;
+    release_at_hand(e);
 }
 
-static bool judge_batch(struct remote *r, const struct batch *batch, size_t count, uint64_t now_ns)
+static bool judge_batch(struct remote *r, const struct batch *batch, size_t got, uint64_t now_ns)
 {
     bool all_good = true;
-    const uint8_t *bytes = batch->bytes;
-    for (size_t i = 0; i < count; i++, bytes += window_bytes(r) + NAME_CHECK_BYTES) {
+    const struct piece *piece = batch->pieces;
+    for (size_t i = 0; i < batch->count; i++) {
         struct code_entry *e = &r->entries.data[batch->entry[i]];
-        struct code_print print;
-        take_print(r, bytes, &print);
-        print.name_hash = field_u64(bytes, (uint32_t)window_bytes(r));
-        if (memcmp(&print, &e->print, sizeof print) == 0) {
+        const struct piece *window = piece++, *name = wants_name(&e->print) ? piece++ : NULL;
+        const struct piece *last = name ? name : window;
+        struct code_print print = {0};
+        bool is_there = last->at + last->len <= got && window->at + window->len <= got;
+        if (is_there) {
+            take_print(r, batch->bytes + window->at, &print);
+            if (name)
+                print.name_hash = field_u64(batch->bytes + name->at, 0);
+        }
+        if (is_there && memcmp(&print, &e->print, sizeof print) == 0) {
             e->confirmed += e->confirmed_ns != now_ns; /* a sample counts once */
             e->confirmed_ns = now_ns;
         } else {
-            if (e->index != UINT32_MAX)
-                forget(r, e);
+            forget(r, e);
             all_good = false;
         }
+        if (!is_there) /* the kernel reads no further: of the others nothing is known */
+            break;
     }
     return all_good;
 }
@@ -292,38 +399,134 @@ bool codes_check(struct remote *r, const walked_vec *stack, uint64_t now_ns)
 {
     bool all_good = true;
     struct batch batch;
-    size_t each = window_bytes(r) + NAME_CHECK_BYTES;
     r->checks++;
     for (size_t at = 0; at < stack->len;) {
-        size_t count = plan_batch(r, stack, now_ns, &at, &batch);
-        if (!count)
+        plan_batch(r, stack, now_ns, &at, &batch);
+        if (!batch.count)
             break;
-        ssize_t got = mem_read_ranges(&r->mem, batch.bytes, batch.ranges, count * CODE_RANGES);
-        size_t whole = got < 0 ? 0 : min_u64((size_t)got / each, count);
-        if (!judge_batch(r, &batch, whole, now_ns) || whole < count)
-            all_good = false;
-        if (whole < count && got >= 0) /* it is not there any more, or what it was called is not */
-            forget(r, &r->entries.data[batch.entry[whole]]);
+        ssize_t got = -1;
+        for (int together = 1; together >= 0;
+             together--) { /* or one by one, if something is not there */
+            range_batch(&batch, together);
+            got = mem_read_ranges(&r->mem, batch.bytes, batch.ranges, batch.ranges_count);
+            if (got < 0)
+                return false;
+            if ((size_t)got == batch.len)
+                break;
+        }
+        all_good &= judge_batch(r, &batch, (size_t)got, now_ns);
     }
     return all_good;
 }
 
-bool codes_can_wait(const struct remote *r, const walked_vec *stack, bool opened, uint64_t now_ns)
+enum codes_verdict codes_confirm(struct remote *r, const walked_vec *stack, bool allowed,
+                                 uint64_t look_ns, uint64_t now_ns)
 {
+    bool hurry = false; /* one of them may have died and been born again */
     for (size_t i = 0; i < stack->len; i++) {
-        uint64_t addr = stack->data[i].code;
-        if (addr == WALKED_SHIM)
-            continue;
-        uint32_t at;
-        IDXMAP_FIND(&r->entry_map, hash_u64(addr), k, r->entries.data[k].addr == addr, at);
-        if (at == IDXMAP_NONE)
-            return false;
-        const struct code_entry *e = &r->entries.data[at];
-        if (e->index == UINT32_MAX || is_infant(e, now_ns) ||
-            (opened && due(e, now_ns) && e->confirmed_ns != now_ns))
-            return false;
+        uint32_t entry;
+        if (codes_find(r, stack->data[i].code, &entry)) {
+            const struct code_entry *e = &r->entries.data[entry];
+            hurry |= wants_name(&e->print) && is_young(e, now_ns);
+        } else if (stack->data[i].code != WALKED_SHIM && !allowed) {
+            return CODES_NO;
+        }
     }
-    return true;
+    if (!codes_check(r, stack, now_ns))
+        return CODES_NO;
+    return hurry && clock_mono_ns() - look_ns >= REBIRTH_NS ? CODES_LATE : CODES_YES;
+}
+
+bool codes_has_place(const struct remote *r, uint32_t entry, int64_t instr)
+{
+    const struct code_entry *e = &r->entries.data[entry];
+    int64_t first = (int64_t)(e->addr + r->layout.code.code_adaptive);
+    int64_t fresh = r->layout.instr == PYL_INSTR_PREV_PTR ? first - 2 : first;
+    return instr >= fresh && instr < first + 2 * (int64_t)e->print.units;
+}
+
+/* Adds the addresses in a tuple. */
+static void add_items(const struct remote *r, uint64_t tuple, struct code_entry *e)
+{
+    uint64_t len;
+    if (!mem_plausible(tuple) || mem_read_ptr(&r->mem, tuple + r->layout.tuple.ob_size, &len) < 0 ||
+        !len || len > MAX_AT_HAND)
+        return;
+    uint64_t *grown = realloc(e->at_hand, (e->at_hand_len + len) * sizeof *grown);
+    if (!grown)
+        return;
+    e->at_hand = grown;
+    if (mem_read(&r->mem, tuple + r->layout.tuple.ob_item, grown + e->at_hand_len,
+                 len * sizeof *grown) == 0)
+        e->at_hand_len += len;
+}
+
+static void read_at_hand(const struct remote *r, struct code_entry *e)
+{
+    uint8_t window[CODE_CHECK_BYTES];
+    e->at_hand_read = true;
+    if (mem_read(&r->mem, e->addr, window, window_bytes(r)) < 0)
+        return;
+    add_items(r, field_u64(window, r->layout.code.names), e);
+    add_items(r, field_u64(window, r->layout.code.consts), e);
+    add_items(r, field_u64(window, r->layout.code.localsplusnames), e);
+}
+
+static uint64_t text_hash(const char *text, size_t len)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < len; i++)
+        hash = remote_mix(hash, (uint8_t)text[i]);
+    return hash | 1; /* 0: no text */
+}
+
+static void read_texts_at_hand(const struct remote *r, struct code_entry *e)
+{
+    e->at_hand_texts = calloc(e->at_hand_len, sizeof *e->at_hand_texts);
+    for (size_t i = 0; e->at_hand_texts && i < min_u64(e->at_hand_len, MAX_TEXTS_AT_HAND); i++) {
+        _cleanup_free_ char *text = object_read_str(r, e->at_hand[i], MAX_CLASS_BYTES);
+        if (text)
+            e->at_hand_texts[i] = text_hash(text, strlen(text));
+    }
+}
+
+/* The class that a method named __so__ belongs to, by its qualified name: NULL if it is no such method. */
+static const char *class_of(const struct remote_code *c, size_t *ret_len)
+{
+    const char *dot = strncmp(c->name, "__", 2) == 0 ? strrchr(c->qualname, '.') : NULL;
+    const char *begin = dot;
+    while (begin && begin > c->qualname && begin[-1] != '.')
+        begin--;
+    *ret_len = dot ? (size_t)(dot - begin) : 0;
+    return begin;
+}
+
+/* Does it name the class? To call that is to call its __init__ and the like. */
+static bool names_class(const struct remote *r, struct code_entry *e,
+                        const struct remote_code *callee)
+{
+    size_t len;
+    const char *class = class_of(callee, &len);
+    if (!class || !len || len > MAX_CLASS_BYTES || !e->at_hand_len)
+        return false;
+    if (!e->at_hand_texts)
+        read_texts_at_hand(r, e);
+    for (size_t i = 0; e->at_hand_texts && i < e->at_hand_len; i++)
+        if (e->at_hand_texts[i] == text_hash(class, len))
+            return true;
+    return false;
+}
+
+bool codes_names(struct remote *r, uint32_t caller, uint32_t callee)
+{
+    struct code_entry *e = &r->entries.data[caller];
+    const struct code_entry *other = &r->entries.data[callee];
+    if (!e->at_hand_read)
+        read_at_hand(r, e);
+    for (size_t i = 0; i < e->at_hand_len; i++)
+        if (e->at_hand[i] == other->print.name || e->at_hand[i] == other->addr)
+            return true;
+    return names_class(r, e, r->codes.data[other->index]);
 }
 
 /* From 3.12 on a call of a class that was met before leaves a frame between the caller and the class's __init__. Its code object has
@@ -391,10 +594,12 @@ void codes_release(struct remote *r)
     for (size_t i = 0; i < r->codes.len; i++)
         code_free(r->codes.data[i]);
     vec_release(&r->codes);
+    for (size_t i = 0; i < r->entries.len; i++)
+        release_at_hand(&r->entries.data[i]);
     vec_release(&r->entries);
     idxmap_release(&r->entry_map);
     edges_release(&r->edges);
     known_release(r);
-    sites_release(r);
     free(r->memo);
+    free(r->code_memo);
 }

@@ -2,6 +2,9 @@
 
 enum {
     VOTES_NEEDED = 5,
+    HELD_NEEDED = 6,
+    EVIDENCE_NEEDED = 8,
+    EVIDENCE_PART = 8,        /* for each look that has shown the callee */
     VOTES_KNOWN = 255,        /* marks a known edge */
     ROUNDS_PER_HALVING = 256, /* old votes lose half their weight in so many samples */
 };
@@ -62,6 +65,19 @@ void edges_vote(struct edges *e, uint32_t caller, uint32_t callee)
     edge->votes = halvings < 32 ? edge->votes >> halvings : 0;
     edge->round = e->round;
     if (++edge->votes >= VOTES_NEEDED)
+        edge->votes = VOTES_KNOWN;
+}
+
+void edges_see(struct edges *e, uint32_t caller, uint32_t callee, uint32_t called,
+               enum edge_evidence evidence)
+{
+    struct edge *edge = evidence ? find_or_add(e, caller, callee) : NULL;
+    if (!edge || edge->votes >= VOTES_KNOWN)
+        return;
+    edge->evidence += evidence;
+    edge->held += evidence == EDGE_HELD;
+    if (edge->held >= HELD_NEEDED ||
+        (edge->evidence >= EVIDENCE_NEEDED && (uint64_t)edge->evidence * EVIDENCE_PART >= called))
         edge->votes = VOTES_KNOWN;
 }
 

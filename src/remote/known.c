@@ -12,50 +12,58 @@ static uint64_t *slot_of(const struct remote *r, uint64_t hash)
     return &r->known[hash >> 40 & (SLOTS - 1)];
 }
 
-/* One frame more: the hash of the stack that ends there, from which the next goes on by the
- * instruction that called it. */
-static uint64_t add_frame(uint64_t callers, const struct walked *frame)
+#define SHIM UINT64_MAX /* no code object's identity */
+
+/* Is it a part of a stack where its callers are? Where frames lie on a data stack they are read with what they call. */
+static bool with_places(const struct remote *r)
 {
-    return remote_mix(callers, frame->code);
+    return r->layout.frames == PYL_FRAMES_HEAP;
 }
 
-uint64_t known_hash(const struct remote *r, const walked_vec *stack)
+/* One frame more: the hash of the stack that ends there, from which the next goes on by the
+ * instruction that called it. 0: it is damaged, or its code was never met. */
+static uint64_t add_frame(const struct remote *r, uint64_t callers, const struct walked *frame)
 {
-    uint64_t callers = r->known_epoch, hash = 0;
-    for (size_t i = stack->len; i-- > 0;) {
-        if (stack->data[i].code == WALKED_UNREADABLE)
+    uint64_t identity = frame->code == WALKED_SHIM ? SHIM : codes_identity(r, frame->code);
+    return identity ? remote_mix(callers, identity) : 0;
+}
+
+uint64_t known_hash_of_outer(const struct remote *r, const walked_vec *stack, size_t frames)
+{
+    uint64_t callers = 0, hash = 0;
+    for (size_t i = stack->len; i-- > stack->len - frames;) {
+        hash = add_frame(r, callers, &stack->data[i]);
+        if (!hash)
             return 0;
-        hash = add_frame(callers, &stack->data[i]);
-        callers = remote_mix(hash, (uint64_t)stack->data[i].instr);
+        callers = remote_mix(hash, with_places(r) ? (uint64_t)stack->data[i].instr : 0);
     }
     return hash;
 }
 
-bool known_has(const struct remote *r, const walked_vec *stack)
+uint64_t known_hash(const struct remote *r, const walked_vec *stack)
 {
-    uint64_t hash = r->known ? known_hash(r, stack) : 0;
-    return hash && *slot_of(r, hash) == (hash | PROVEN_TWICE);
+    return known_hash_of_outer(r, stack, stack->len);
+}
+
+bool known_has(const struct remote *r, uint64_t hash)
+{
+    return hash && r->known && *slot_of(r, hash) == (hash | PROVEN_TWICE);
 }
 
 void known_learn(struct remote *r, const walked_vec *stack)
 {
     if (!r->known && !(r->known = calloc(SLOTS, sizeof *r->known)))
         return; /* it is a memory of what can be found out again */
-    uint64_t callers = r->known_epoch;
+    uint64_t callers = 0;
     for (size_t i = stack->len; i-- > 0;) {
-        if (stack->data[i].code == WALKED_UNREADABLE)
+        uint64_t hash = add_frame(r, callers, &stack->data[i]);
+        if (!hash)
             return;
-        uint64_t hash = add_frame(callers, &stack->data[i]);
         uint64_t *slot = slot_of(r, hash);
         *slot = (*slot | PROVEN_TWICE) == (hash | PROVEN_TWICE) ? hash | PROVEN_TWICE
                                                                 : hash & ~PROVEN_TWICE;
-        callers = remote_mix(hash, (uint64_t)stack->data[i].instr);
+        callers = remote_mix(hash, with_places(r) ? (uint64_t)stack->data[i].instr : 0);
     }
-}
-
-void known_forget(struct remote *r)
-{
-    r->known_epoch = remote_mix(r->known_epoch, 1);
 }
 
 void known_release(struct remote *r)

@@ -8,8 +8,8 @@
  * not: the program was in it within the last microseconds. The same holds for the outer part of a
  * proven stack, at whatever instruction its innermost frame is: that frame went on to call the next.
  *
- * A stack is remembered as a hash over its code objects and the instructions of its callers; frame
- * addresses are left out, for the question is what can call what. The table is of fixed size, later
+ * A stack is remembered as a hash over its code objects (not their addresses, which are used again) and the instructions of
+ * its callers; frame addresses are left out, for the question is what can call what. The table is of fixed size, later
  * ones push out earlier ones, and it costs at worst the looks it was to save. A stack has to be
  * proven twice before it counts: an error of the proof would else be repeated from here on. */
 #ifndef PYROMETER_REMOTE_KNOWN_H
@@ -20,14 +20,14 @@
 /* A hash of that; 0: the stack is empty or damaged. */
 uint64_t known_hash(const struct remote *r, const walked_vec *stack);
 
+/* The same of its outermost frames. */
+uint64_t known_hash_of_outer(const struct remote *r, const walked_vec *stack, size_t frames);
+
 /* Was it proven (twice), alone or as the outer part of another? Empty and damaged ones never are. */
-bool known_has(const struct remote *r, const walked_vec *stack);
+bool known_has(const struct remote *r, uint64_t hash);
 
 /* It has been proven (once more), and its outer parts with it. */
 void known_learn(struct remote *r, const walked_vec *stack);
-
-/* A code object has ended and its address may mean another: nothing is known any more. */
-void known_forget(struct remote *r);
 
 void known_release(struct remote *r);
 

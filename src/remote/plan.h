@@ -20,11 +20,26 @@ static inline uint32_t plan_frame_lead(const struct pylayout *l)
     return l->frame.generator_state == PYL_NONE ? 0 : (l->frame.generator_state + 7) & ~7u;
 }
 
+/* Where on its data stack a thread's outermost frame lies: behind the one word that the first chunk keeps free. 0: it is not known. */
+uint64_t plan_root(const struct remote *r, const struct thread *t);
+
 /* The chunk of the data stack that this address lies in, or NULL. */
 const struct chunk *plan_chunk(const struct thread *t, uint64_t addr);
 
 /* The region that covers these bytes, or NULL. */
-struct region *plan_find(struct thread *t, uint64_t addr, uint32_t len);
+struct region *plan_search(struct thread *t, uint64_t addr, uint32_t len);
+
+static inline bool plan_covers(const struct region *g, uint64_t addr, uint32_t len)
+{
+    return addr >= g->addr && addr - g->addr + len <= g->len;
+}
+
+static inline struct region *plan_find(struct thread *t, uint64_t addr, uint32_t len)
+{
+    struct region *last = t->regions.data + t->last_hit; /* mostly they follow each other */
+    return t->last_hit < t->regions.len && plan_covers(last, addr, len) ? last
+                                                                        : plan_search(t, addr, len);
+}
 
 /* Tells a chain of frames that leads in a circle, as a torn one may: each is compared with an earlier one, which moves up at every
  * power of two (Brent). Begin with zeros. */
@@ -44,8 +59,12 @@ static inline bool plan_is_circle(struct plan_circle *c, uint64_t addr)
     return false;
 }
 
-/* A region on the same page as that word and no other, or NULL: they can be read as one. */
-struct region *plan_beside(struct thread *t, uint64_t addr);
+/* The interpreter's C frame is there (3.11, 3.12): it says which frame is the newest. There is one for each call of Python code by C, so
+ * a thread goes to and fro between a few, and those met lately are all read: they are on neighbouring pages of the C stack. */
+int plan_note_cframe(struct thread *t, uint64_t cframe);
+
+/* One of these was met again. */
+void plan_touch_cframe(struct thread *t, uint64_t cframe);
 
 /* Reads the list of data-stack chunks anew. */
 int plan_refresh_chunks(struct remote *r, struct thread *t, uint64_t newest);
@@ -56,13 +75,9 @@ int plan_chase(struct remote *r, struct thread *t, uint64_t addr);
 /* After a believed walk: plans what it used, in the order of use, and some of what others did. */
 int plan_renew(struct remote *r, struct thread *t);
 
-/* After a look that showed the same stack again: in time the plan shrinks to that. */
-int plan_held_still(struct thread *t);
-
-/* After a sample that was given up: the plan, to which each look only adds, loses what the last walks of such samples have not met for
- * long. Else what an earlier stack has left there would make looks slow, and slow looks are what fails. If the plan is far too large for
- * these walks it begins anew. */
-int plan_cut_back(const struct remote *r, struct thread *t);
+/* After each look of a thread that moves: what the last ones did not need for their walks is dropped. Else what an earlier stack has left there would make
+ * looks slow, and slow looks are what fails. */
+int plan_age(const struct remote *r, struct thread *t);
 
 /* A region turned out unreadable: takes it out. Which frame it was shows when those needed are chased. */
 int plan_drop(struct thread *t, size_t at);

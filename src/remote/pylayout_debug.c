@@ -131,7 +131,7 @@ static bool fits_buffers(const struct pylayout *l)
 {
     return END_OF_WORDS(l->code.argcount, l->code.flags, l->code.firstlineno, l->code.name,
                         l->code.qualname, l->code.filename, l->code.linetable,
-                        l->code.nlocals) <= MAX_CODE_END &&
+                        l->code.nlocals, l->code.stacksize, l->code.framesize, l->code.version) <= MAX_CODE_END &&
            l->unicode.ascii_size <= MAX_STR_HEAD &&
            END_OF_WORDS(l->unicode.length, l->unicode.state / 8 * 8) <= l->unicode.ascii_size &&
            l->object.size <= MAX_OBJECT_HEAD && l->object.ob_type + 8 <= l->object.size &&

@@ -110,15 +110,17 @@ static const struct debug_version debug_versions[] = {
             .cframe = {.current_frame = PYL_NONE},
             .frame = {
                 .code = 0, .previous = 8, .instr = 56, .owner = 70, .localsplus = 72,
-                .generator_state = 5, .size = 72,
+                .in_generator = 72, .generator_state = 5, .generator_runs = 0, .stacktop = 64,
+                .entry = PYL_NONE, .clears_code = 0, .size = 72,
             },
             .chunk = {.previous = 0, .size = 8, .top = 16, .data = 24},
             .code = {
                 .argcount = 52, .kwonlyargcount = 60, .flags = 48, .firstlineno = 68, .name = 120,
-                .filename = 112, .stacksize = 64, .linetable = 136, .qualname = 128,
-                .code = PYL_NONE, .code_adaptive = 200, .nlocals = 72, .localsplusnames = 96,
-                .cellvars = PYL_NONE, .freevars = PYL_NONE, .localspluskinds = 104,
-                .warmup = PYL_NONE, .framesize = 76, .size = 200,
+                .filename = 112, .names = 32, .consts = 24, .stacksize = 64, .linetable = 136,
+                .qualname = 128, .code = PYL_NONE, .code_adaptive = 200, .nlocals = 72,
+                .localsplusnames = 96, .cellvars = PYL_NONE, .freevars = PYL_NONE,
+                .localspluskinds = 104, .warmup = PYL_NONE, .framesize = 76, .version = 92,
+                .size = 200,
             },
             .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
             .type = {
@@ -165,15 +167,17 @@ static const struct debug_version debug_versions[] = {
             .cframe = {.current_frame = PYL_NONE},
             .frame = {
                 .code = 0, .previous = 8, .instr = 56, .owner = 74, .localsplus = 80,
-                .generator_state = 5, .size = 80,
+                .in_generator = 72, .generator_state = 5, .generator_runs = 0, .stacktop = PYL_NONE,
+                .entry = PYL_NONE, .clears_code = 1, .size = 80,
             },
             .chunk = {.previous = 0, .size = 8, .top = 16, .data = 24},
             .code = {
                 .argcount = 52, .kwonlyargcount = 60, .flags = 48, .firstlineno = 68, .name = 120,
-                .filename = 112, .stacksize = 64, .linetable = 136, .qualname = 128,
-                .code = PYL_NONE, .code_adaptive = 208, .nlocals = 72, .localsplusnames = 96,
-                .cellvars = PYL_NONE, .freevars = PYL_NONE, .localspluskinds = 104,
-                .warmup = PYL_NONE, .framesize = 76, .size = 208,
+                .filename = 112, .names = 32, .consts = 24, .stacksize = 64, .linetable = 136,
+                .qualname = 128, .code = PYL_NONE, .code_adaptive = 208, .nlocals = 72,
+                .localsplusnames = 96, .cellvars = PYL_NONE, .freevars = PYL_NONE,
+                .localspluskinds = 104, .warmup = PYL_NONE, .framesize = 76, .version = 92,
+                .size = 208,
             },
             .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
             .type = {
@@ -220,15 +224,17 @@ static const struct debug_version debug_versions[] = {
             .cframe = {.current_frame = PYL_NONE},
             .frame = {
                 .code = 0, .previous = 8, .instr = 56, .owner = 74, .localsplus = 80,
-                .generator_state = PYL_NONE, .size = 80,
+                .in_generator = 72, .generator_state = 5, .generator_runs = 4, .stacktop = PYL_NONE,
+                .entry = PYL_NONE, .clears_code = 1, .size = 80,
             },
             .chunk = {.previous = 0, .size = 8, .top = 16, .data = 24},
             .code = {
                 .argcount = 52, .kwonlyargcount = 60, .flags = 48, .firstlineno = 68, .name = 120,
-                .filename = 112, .stacksize = 64, .linetable = 136, .qualname = 128,
-                .code = PYL_NONE, .code_adaptive = 208, .nlocals = 72, .localsplusnames = 96,
-                .cellvars = PYL_NONE, .freevars = PYL_NONE, .localspluskinds = 104,
-                .warmup = PYL_NONE, .framesize = 76, .size = 208,
+                .filename = 112, .names = 32, .consts = 24, .stacksize = 64, .linetable = 136,
+                .qualname = 128, .code = PYL_NONE, .code_adaptive = 208, .nlocals = 72,
+                .localsplusnames = 96, .cellvars = PYL_NONE, .freevars = PYL_NONE,
+                .localspluskinds = 104, .warmup = PYL_NONE, .framesize = 76, .version = 92,
+                .size = 208,
             },
             .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
             .type = {
@@ -257,7 +263,7 @@ static const struct debug_version debug_versions[] = {
 // clang-format on
 
 _Static_assert((sizeof(struct pylayout) - offsetof(struct pylayout, runtime)) / sizeof(uint32_t) ==
-                   93,
+                   101,
                "a field of struct pylayout is missing in tools/gen_pylayout/probe.c");
 
 #endif

@@ -27,15 +27,16 @@ static const struct pylayout tables[] = {
         .cframe = {.current_frame = PYL_NONE},
         .frame = {
             .code = 32, .previous = 24, .instr = 104, .owner = PYL_NONE, .localsplus = 360,
-            .generator_state = PYL_NONE, .size = 360,
+            .in_generator = PYL_NONE, .generator_state = PYL_NONE, .generator_runs = PYL_NONE,
+            .stacktop = PYL_NONE, .entry = PYL_NONE, .clears_code = 0, .size = 360,
         },
         .chunk = {.previous = PYL_NONE, .size = PYL_NONE, .top = PYL_NONE, .data = PYL_NONE},
         .code = {
             .argcount = 16, .kwonlyargcount = 24, .flags = 36, .firstlineno = 40, .name = 112,
-            .filename = 104, .stacksize = 32, .linetable = 120, .qualname = PYL_NONE, .code = 48,
-            .code_adaptive = PYL_NONE, .nlocals = 28, .localsplusnames = 72, .cellvars = 88,
-            .freevars = 80, .localspluskinds = PYL_NONE, .warmup = PYL_NONE, .framesize = PYL_NONE,
-            .size = 128,
+            .filename = 104, .names = 64, .consts = 56, .stacksize = 32, .linetable = 120,
+            .qualname = PYL_NONE, .code = 48, .code_adaptive = PYL_NONE, .nlocals = 28,
+            .localsplusnames = 72, .cellvars = 88, .freevars = 80, .localspluskinds = PYL_NONE,
+            .warmup = PYL_NONE, .framesize = PYL_NONE, .version = PYL_NONE, .size = 128,
         },
         .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
         .type = {
@@ -78,15 +79,16 @@ static const struct pylayout tables[] = {
         .cframe = {.current_frame = PYL_NONE},
         .frame = {
             .code = 32, .previous = 24, .instr = 104, .owner = PYL_NONE, .localsplus = 360,
-            .generator_state = PYL_NONE, .size = 360,
+            .in_generator = PYL_NONE, .generator_state = PYL_NONE, .generator_runs = PYL_NONE,
+            .stacktop = PYL_NONE, .entry = PYL_NONE, .clears_code = 0, .size = 360,
         },
         .chunk = {.previous = PYL_NONE, .size = PYL_NONE, .top = PYL_NONE, .data = PYL_NONE},
         .code = {
             .argcount = 16, .kwonlyargcount = 24, .flags = 36, .firstlineno = 40, .name = 112,
-            .filename = 104, .stacksize = 32, .linetable = 120, .qualname = PYL_NONE, .code = 48,
-            .code_adaptive = PYL_NONE, .nlocals = 28, .localsplusnames = 72, .cellvars = 88,
-            .freevars = 80, .localspluskinds = PYL_NONE, .warmup = PYL_NONE, .framesize = PYL_NONE,
-            .size = 128,
+            .filename = 104, .names = 64, .consts = 56, .stacksize = 32, .linetable = 120,
+            .qualname = PYL_NONE, .code = 48, .code_adaptive = PYL_NONE, .nlocals = 28,
+            .localsplusnames = 72, .cellvars = 88, .freevars = 80, .localspluskinds = PYL_NONE,
+            .warmup = PYL_NONE, .framesize = PYL_NONE, .version = PYL_NONE, .size = 128,
         },
         .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
         .type = {
@@ -129,15 +131,16 @@ static const struct pylayout tables[] = {
         .cframe = {.current_frame = PYL_NONE},
         .frame = {
             .code = 32, .previous = 24, .instr = 96, .owner = PYL_NONE, .localsplus = 352,
-            .generator_state = PYL_NONE, .size = 352,
+            .in_generator = PYL_NONE, .generator_state = PYL_NONE, .generator_runs = PYL_NONE,
+            .stacktop = PYL_NONE, .entry = PYL_NONE, .clears_code = 0, .size = 352,
         },
         .chunk = {.previous = PYL_NONE, .size = PYL_NONE, .top = PYL_NONE, .data = PYL_NONE},
         .code = {
             .argcount = 16, .kwonlyargcount = 24, .flags = 36, .firstlineno = 40, .name = 112,
-            .filename = 104, .stacksize = 32, .linetable = 120, .qualname = PYL_NONE, .code = 48,
-            .code_adaptive = PYL_NONE, .nlocals = 28, .localsplusnames = 72, .cellvars = 88,
-            .freevars = 80, .localspluskinds = PYL_NONE, .warmup = PYL_NONE, .framesize = PYL_NONE,
-            .size = 128,
+            .filename = 104, .names = 64, .consts = 56, .stacksize = 32, .linetable = 120,
+            .qualname = PYL_NONE, .code = 48, .code_adaptive = PYL_NONE, .nlocals = 28,
+            .localsplusnames = 72, .cellvars = 88, .freevars = 80, .localspluskinds = PYL_NONE,
+            .warmup = PYL_NONE, .framesize = PYL_NONE, .version = PYL_NONE, .size = 128,
         },
         .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
         .type = {
@@ -180,14 +183,16 @@ static const struct pylayout tables[] = {
         .cframe = {.current_frame = 8},
         .frame = {
             .code = 32, .previous = 48, .instr = 56, .owner = 69, .localsplus = 72,
-            .generator_state = 5, .size = 72,
+            .in_generator = 80, .generator_state = 5, .generator_runs = 0, .stacktop = 64,
+            .entry = 68, .clears_code = 0, .size = 72,
         },
         .chunk = {.previous = 0, .size = 8, .top = 16, .data = 24},
         .code = {
             .argcount = 56, .kwonlyargcount = 64, .flags = 48, .firstlineno = 72, .name = 120,
-            .filename = 112, .stacksize = 68, .linetable = 136, .qualname = 128, .code = PYL_NONE,
-            .code_adaptive = 184, .nlocals = 76, .localsplusnames = 96, .cellvars = PYL_NONE,
-            .freevars = PYL_NONE, .localspluskinds = 104, .warmup = 52, .framesize = PYL_NONE,
+            .filename = 112, .names = 32, .consts = 24, .stacksize = 68, .linetable = 136,
+            .qualname = 128, .code = PYL_NONE, .code_adaptive = 184, .nlocals = 76,
+            .localsplusnames = 96, .cellvars = PYL_NONE, .freevars = PYL_NONE,
+            .localspluskinds = 104, .warmup = 52, .framesize = PYL_NONE, .version = PYL_NONE,
             .size = 184,
         },
         .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
@@ -231,15 +236,16 @@ static const struct pylayout tables[] = {
         .cframe = {.current_frame = 0},
         .frame = {
             .code = 0, .previous = 8, .instr = 56, .owner = 70, .localsplus = 72,
-            .generator_state = 5, .size = 72,
+            .in_generator = 72, .generator_state = 5, .generator_runs = 0, .stacktop = 64,
+            .entry = PYL_NONE, .clears_code = 0, .size = 72,
         },
         .chunk = {.previous = 0, .size = 8, .top = 16, .data = 24},
         .code = {
             .argcount = 52, .kwonlyargcount = 60, .flags = 48, .firstlineno = 68, .name = 120,
-            .filename = 112, .stacksize = 64, .linetable = 136, .qualname = 128, .code = PYL_NONE,
-            .code_adaptive = 192, .nlocals = 72, .localsplusnames = 96, .cellvars = PYL_NONE,
-            .freevars = PYL_NONE, .localspluskinds = 104, .warmup = PYL_NONE, .framesize = 76,
-            .size = 192,
+            .filename = 112, .names = 32, .consts = 24, .stacksize = 64, .linetable = 136,
+            .qualname = 128, .code = PYL_NONE, .code_adaptive = 192, .nlocals = 72,
+            .localsplusnames = 96, .cellvars = PYL_NONE, .freevars = PYL_NONE,
+            .localspluskinds = 104, .warmup = PYL_NONE, .framesize = 76, .version = 92, .size = 192,
         },
         .object = {.size = 16, .ob_type = 8, .ob_refcnt = 0},
         .type = {
@@ -266,7 +272,7 @@ static const struct pylayout tables[] = {
 // clang-format on
 
 _Static_assert((sizeof(struct pylayout) - offsetof(struct pylayout, runtime)) / sizeof(uint32_t) ==
-                   93,
+                   101,
                "a field of struct pylayout is missing in tools/gen_pylayout/probe.c");
 
 const struct pylayout *pylayout_table_at(size_t index)

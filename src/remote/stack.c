@@ -1,38 +1,36 @@
 /* One thread's stack, read while it runs.
  *
- * A *look* copies, in one system call and in this order: the thread state, the GIL's holder, the
- * predicted C frame (3.11, 3.12), and the regions of a *plan*: the data-stack chunks in use and
- * frames that live elsewhere (generators, interpreter shims, every frame below 3.11). Then it walks the copy. A frame the plan does not cover is chased by single reads, added to the plan, and
- * the look is repeated, so that a walk only ever uses bytes of one call.
- *
- * The target runs meanwhile, so a copy may be torn. A look at a new stack therefore ends by reading
- * the top once more, and a stack is believed when
- *   - two looks in a row give the same frames, code and instructions (then all of them held at the
- *     moment between the two), or
- *   - one look gives exactly what the last believed sample gave, or what was proven before (known.h), if
- *     need be with callers put back into the calls that they have just returned from (sites.h);
+ * A look (look.h) copies what a *plan* (plan.h) says, in one system call, and walks the copy. The target runs meanwhile, so
+ * a copy may be torn: its outer part from one moment, its inner part from another one. A stack is believed when
+ *   - one look gives exactly what the last believed sample gave, or what was proven before (known.h); or
+ *   - from 3.11 on, a look shows that it held still during the look; or
+ *   - below, two looks in a row, or three, give the same frames, code and instructions (then all of them held at the
+ *     moment between the two);
  * but neighbours that were never seen together need more looks, for the seam of a torn stack is such
  * a pair (edges.h), and so does a stack that does not end at the thread's outermost frame: a
  * generator that is just being left, or a frame that is just being freed, has no caller, and a copy
  * that catches one ends there.
- * Code objects whose names are remembered are checked between two looks, or before and after them
- * (codes.c). A stack that still moves after REMOTE_MAX_TRIES looks, or when time is up (a part of the
- * period between samples, in bounds), is given back as *moving*, cut to the outer part that the last two looks agree on. */
+ * Code objects whose names are remembered are checked after the looks (codes.c). A stack that still moves after
+ * REMOTE_MAX_TRIES looks, or when time is up (a part of the
+ * period between samples, in bounds), is given back as *moving*, cut to the outer part that has held. */
 #include "base/clock.h"
 #include "base/err.h"
 #include "remote/known.h"
 #include "remote/look.h"
 #include "remote/plan.h"
-#include "remote/sites.h"
 
 #include <string.h>
 
 enum {
-    LOOKS_FOR_NEW = 6,     /* agreeing looks that make unknown neighbours believable */
+    LOOKS_FOR_PIECES =
+        3, /* agreeing looks that show a stack whose frames are read one after the other */
+    LOOKS_FOR_NEW = 6,     /* and that make unknown neighbours in it believable */
     LOOKS_FOR_BASE = 15,   /* agreeing looks that make an unknown outermost frame believable */
     INSIST = 8,            /* looks that want the stack that the first one has found, */
     OFTEN_DRAWN = 4,       /* or all, if so many of the last samples began with it, too; */
-    RESTING = 3,           /* unless so many agree on another one: it has moved on */
+    RESTING = 6,           /* unless so many agree on another one: it has moved on */
+    MOST_OWED = 64,        /* samples of one function */
+    HOPELESS = 3,          /* agreeing looks at code objects that cannot be read */
     PAUSE_TURNS = 48,      /* of the processor's pause instruction: 1 to 2 µs */
     BASE_VOTES_KNOWN = 16, /* looks that establish the outermost frame */
 };
@@ -51,12 +49,18 @@ void thread_free(struct thread *t)
     vec_release(&t->old_pieces);
     vec_release(&t->now);
     vec_release(&t->before);
+    vec_release(&t->last_walk);
+    vec_release(&t->climbed);
     vec_release(&t->accepted);
-    vec_release(&t->put_back);
     vec_release(&t->frames);
     vec_release(&t->spare_frames);
     free(t->copy);
     free(t);
+}
+
+static bool has_data_stack(const struct remote *r)
+{
+    return r->layout.frames != PYL_FRAMES_HEAP;
 }
 
 /* May a stack that `agreed` looks have shown end where this one ends? Not at a generator, unless the
@@ -69,20 +73,10 @@ static bool base_is_good(struct remote *r, struct thread *t, unsigned agreed)
     if (codes_is_generator(r, base->code))
         return !t->plain_base && agreed >= LOOKS_FOR_BASE;
     t->plain_base = true;
+    if (base->frame == plan_root(r, t))
+        return true;
     return agreed >= LOOKS_FOR_BASE ||
            (t->base_votes >= BASE_VOTES_KNOWN && base->frame == t->base);
-}
-
-/* The same frames running the same code, each caller at the same instruction. Where the running
- * frame is within itself does not matter: it moves all the time, and each place is true. */
-static bool same(const walked_vec *a, const walked_vec *b)
-{
-    if (a->len != b->len)
-        return false;
-    if (a->len == 0)
-        return true;
-    return a->data[0].frame == b->data[0].frame && a->data[0].code == b->data[0].code &&
-           memcmp(a->data + 1, b->data + 1, (a->len - 1) * sizeof *a->data) == 0;
 }
 
 static void swap_looks(struct thread *t)
@@ -92,16 +86,20 @@ static void swap_looks(struct thread *t)
     t->now = other;
 }
 
-/* Reads the names of code objects not met before. */
-static void meet_codes(struct remote *r, const walked_vec *stack, uint64_t now_ns)
+/* Reads the names of code objects that the last look has found and that were not met before. Returns how long that took. */
+static uint64_t meet_codes(struct remote *r, struct thread *t, uint64_t now_ns)
 {
-    for (size_t i = 0; i < stack->len; i++) {
+    uint64_t begin_ns = 0;
+    for (size_t i = 0; i <= t->now.len; i++) {
         uint32_t entry;
-        uint64_t code = stack->data[i].code;
-        if (code != WALKED_SHIM && code != WALKED_UNREADABLE &&
-            (i == 0 || code != stack->data[i - 1].code))
-            codes_lookup(r, code, now_ns, &entry); /* a failure shows when it is resolved */
+        uint64_t code = i < t->now.len ? t->now.data[i].code : t->unmet_code;
+        if (code <= WALKED_UNREADABLE || codes_find(r, code, &entry))
+            continue;
+        begin_ns = begin_ns ? begin_ns : clock_mono_ns();
+        if (codes_lookup(r, code, now_ns, &entry) < 0) /* which shows when it is resolved */
+            t->no_code = code;
     }
+    return begin_ns ? clock_mono_ns() - begin_ns : 0;
 }
 
 /* How many frames, counted from the root, two resolved stacks have in common. */
@@ -176,21 +174,34 @@ static size_t common_frames(const walked_vec *a, const walked_vec *b)
     return n;
 }
 
-/* Gives up: keeps the outer frames that the last two looks have in common. */
-static int give_moving(struct remote *r, struct thread *t, uint64_t now_ns, struct remote_sample *s)
+/* Of the outer frames that have held: those that can be shown. None, if what they hang from is not the thread's outermost frame. */
+static size_t believed_part(const struct remote *r, const struct thread *t, size_t held)
 {
-    int rc = plan_cut_back(r, t);
-    if (rc < 0)
-        return rc;
-    size_t common = common_frames(&t->now, &t->before);
-    if (common)
-        memmove(t->now.data, t->now.data + (t->now.len - common), common * sizeof(struct walked));
-    t->now.len = common;
+    const struct walked *base = look_base(&t->now);
+    if (has_data_stack(r) && base && base->frame != plan_root(r, t) && base->frame != t->base)
+        return 0;
+    for (size_t i = 0; i < held; i++)
+        if (t->now.data[t->now.len - 1 - i].code == WALKED_UNREADABLE ||
+            t->now.data[t->now.len - 1 - i].code == WALKED_NO_CODE)
+            return i;
+    return held;
+}
+
+/* Gives up: keeps the outer frames that have held. */
+static int give_moving(struct remote *r, struct thread *t, size_t held, uint64_t now_ns,
+                       struct remote_sample *s)
+{
+    if (!codes_check(r, &t->now,
+                     now_ns)) /* what was taken for another one may be why nothing was believed */
+        meet_codes(r, t, now_ns);
+    held = believed_part(r, t, held);
+    if (held)
+        memmove(t->now.data, t->now.data + (t->now.len - held), held * sizeof(struct walked));
+    t->now.len = held;
     s->moving = true;
     t->has_accepted = false; /* the next sample starts afresh */
-    rc = resolve(r, t, &t->now, now_ns, s);
     t->bad_addr = 0;
-    return rc;
+    return resolve(r, t, &t->now, now_ns, s);
 }
 
 /* A pause of random length, up to `most` turns, so that looks cannot fall into step with the target. */
@@ -201,94 +212,93 @@ static void pause_a_little(struct remote *r, unsigned most)
         __builtin_ia32_pause();
 }
 
-enum edge_act { EDGES_ASK, EDGES_VOTE, EDGES_LEARN };
+enum edge_act { EDGES_ASK, EDGES_VOTE, EDGES_JUDGE, EDGES_LEARN };
 
-/* Goes over the neighbours of a walk whose code objects have been met. Asked: are all known? */
-static bool over_edges(struct remote *r, const walked_vec *stack, enum edge_act act)
+/* Is it beyond doubt that the one calls the other? Where frames lie on a data stack the look says so of neighbours that held still, and their code
+ * says whom it may call; a generator's caller has it at hand. */
+static bool can_call(struct remote *r, struct thread *t, size_t caller, size_t callee,
+                     uint32_t caller_entry, uint32_t callee_entry)
 {
-    uint32_t callee = UINT32_MAX;
-    for (size_t i = 0; i < stack->len; i++) {
-        uint32_t entry, caller;
-        uint64_t code = stack->data[i].code;
-        if (code == WALKED_SHIM)
+    if (!has_data_stack(r))
+        return false;
+    if (!codes_suspends(r, callee_entry))
+        return codes_names(r, caller_entry, callee_entry);
+    bool binds = walk_binds(r, t, caller, callee);
+    r->entries.data[callee_entry].at_hand_of += binds;
+    return binds;
+}
+
+/* What a look that decides says of two neighbours. `agreed` looks in a row have shown them. */
+static void judge(struct remote *r, struct thread *t, size_t caller, size_t callee,
+                  uint32_t caller_entry, uint32_t callee_entry, unsigned agreed)
+{
+    struct code_entry *e = &r->entries.data[callee_entry];
+    bool held = t->now.len - caller <= t->held && (callee > 0 || t->strict);
+    if (codes_suspends(
+            r,
+            callee_entry)) /* what is mostly at hand of its caller, and is not, is rather a seam */
+        held &= !e->at_hand_of || agreed >= 2;
+    enum edge_evidence evidence = EDGE_NOTHING;
+    if (held)
+        evidence = t->now.len - callee <= t->held ? EDGE_HELD
+                   : caller == callee + 1         ? EDGE_CALLER_HELD
+                                                  : EDGE_THROUGH_C;
+    edges_see(&r->edges, r->entries.data[caller_entry].index, e->index, ++e->called, evidence);
+}
+
+/* Goes over the neighbours of the walk in t->now whose code objects have been met. Returns whether all are known. */
+static bool over_edges(struct remote *r, struct thread *t, enum edge_act act, unsigned agreed)
+{
+    bool all = true, has_callee = false, guessed = false;
+    uint32_t entry, callee_entry = 0;
+    for (size_t i = 0, last = 0; i < t->now.len; i++) {
+        if (t->now.data[i].code == WALKED_SHIM) {
+            guessed |= t->now.data[i].instr == WALKED_GUESS;
             continue;
-        if (code == WALKED_UNREADABLE || codes_lookup(r, code, 0, &entry) < 0)
-            caller = UINT32_MAX;
-        else
-            caller = r->entries.data[entry].index;
-        if (callee != UINT32_MAX && caller != UINT32_MAX && callee != caller) {
+        }
+        bool met = codes_find(r, t->now.data[i].code, &entry);
+        if (met && codes_is_inner(r, entry))
+            continue;
+        uint32_t caller = met ? r->entries.data[entry].index : 0;
+        uint32_t callee = has_callee ? r->entries.data[callee_entry].index : 0;
+        if (met && has_callee && caller != callee) {
             if (act == EDGES_LEARN)
                 edges_learn(&r->edges, caller, callee);
             else if (act == EDGES_VOTE)
                 edges_vote(&r->edges, caller, callee);
-            else if (!edges_known(&r->edges, caller, callee))
-                return false;
+            else if (act == EDGES_JUDGE && t->sound && !guessed)
+                judge(r, t, i, last, entry, callee_entry, agreed);
+            all &= edges_known(&r->edges, caller, callee) ||
+                   can_call(r, t, i, last, entry, callee_entry);
         }
-        callee = caller;
+        has_callee = met;
+        callee_entry = entry;
+        last = i;
+        guessed = false;
     }
-    return true;
+    return all;
 }
 
-/* Do frames of this stack lie outside of the data stack, which is copied in one piece? */
-static bool is_scattered(struct remote *r, const walked_vec *stack)
+/* Was it proven before, and does it run the code that it ran then? One look is enough for that. */
+static bool is_known(struct remote *r, struct thread *t, uint64_t path, uint64_t look_ns,
+                     uint64_t now_ns)
 {
-    if (r->layout.frames == PYL_FRAMES_HEAP)
-        return true;
-    for (size_t i = 0; i < stack->len; i++)
-        if (stack->data[i].code > WALKED_UNREADABLE && codes_is_generator(r, stack->data[i].code))
-            return true;
-    return false;
-}
-
-/* Was it proven before, and does it run the code that it ran then? One look is enough for that. If it
- * runs other code, *sound becomes false. */
-static bool is_known(struct remote *r, struct thread *t, uint64_t now_ns, bool *sound)
-{
-    if (!known_has(r, &t->now) || !codes_can_wait(r, &t->now, false, now_ns))
-        return false;
-    bool good = codes_check(r, &t->now, now_ns);
-    *sound &= good;
-    return good;
-}
-
-/* Is the first look, in t->now, at a known stack that was being returned from? Then it becomes that. A
- * caller that stands behind one call may as well be in the next one, which is not known yet: so it has to
- * be seen that it is not. Returns 1 yes, 0 no, or a negative code. */
-static int was_returning(struct remote *r, struct thread *t, uint64_t now_ns)
-{
-    size_t outermost = sites_put_back(r, &t->now, &t->put_back);
-    if (!outermost || !known_has(r, &t->put_back) ||
-        !codes_can_wait(r, &t->put_back, false, now_ns))
-        return 0;
-    int rc = look_has_left(r, t, &t->now.data[outermost]);
-    if (rc <= 0 || !codes_check(r, &t->now, now_ns))
-        return rc < 0 ? rc : 0;
-    walked_vec read = t->now;
-    t->now = t->put_back;
-    t->put_back = read;
-    return 1;
+    return known_has(r, path) && codes_confirm(r, &t->now, false, look_ns, now_ns) == CODES_YES;
 }
 
 /* Is a stack that `agreed` looks in a row have shown to be believed? */
-static bool is_believable(struct remote *r, struct thread *t, unsigned agreed)
+static bool is_believable(struct remote *r, struct thread *t, uint64_t path, unsigned agreed)
 {
-    if (known_has(r, &t->now))
-        return true;
-    if (agreed < 3 && is_scattered(r, &t->now))
-        return false; /* its pieces are read one after the other: once more */
-    if (!base_is_good(r, t, agreed))
+    if (has_data_stack(r))
+        return over_edges(r, t, EDGES_JUDGE, agreed) && t->sound && base_is_good(r, t, agreed);
+    if (agreed < 2)
         return false;
-    if (over_edges(r, &t->now, EDGES_ASK))
+    if (known_has(r, path))
         return true;
-    if (agreed <= 3)
-        over_edges(r, &t->now, EDGES_VOTE);
-    return agreed >= LOOKS_FOR_NEW;
-}
-
-/* The running function's code object; 0: it has none. */
-static uint64_t top_code(const walked_vec *stack)
-{
-    return stack->len && stack->data[0].code > WALKED_NO_CODE ? stack->data[0].code : 0;
+    if (agreed < LOOKS_FOR_PIECES || !base_is_good(r, t, agreed))
+        return false;
+    return over_edges(r, t, agreed == LOOKS_FOR_PIECES ? EDGES_VOTE : EDGES_ASK, agreed) ||
+           agreed >= LOOKS_FOR_NEW;
 }
 
 /* A sample begins with an unknown stack. Have others lately, again and again? Then it is one that the thread is in, though it may never
@@ -297,7 +307,7 @@ static uint64_t top_code(const walked_vec *stack)
 static bool is_drawn_often(const struct remote *r, struct thread *t, uint64_t hash)
 {
     unsigned n = 0;
-    if (r->layout.frames != PYL_FRAMES_HEAP)
+    if (has_data_stack(r))
         return false;
     for (size_t i = 0; i < ARRAY_LEN(t->drawn); i++)
         n += t->drawn[i] == hash;
@@ -305,75 +315,170 @@ static bool is_drawn_often(const struct remote *r, struct thread *t, uint64_t ha
     return n >= OFTEN_DRAWN;
 }
 
-/* Looks again until two looks agree, or one shows what was proven before. The first look is in t->now,
- * if it was a `whole` walk.
+/* What a sample has drawn. */
+struct draw {
+    uint64_t path;  /* the stack, as known_hash() has it; 0: it is not known */
+    uint64_t code;  /* the function that ran */
+    bool is_set;    /* there was a walk that says what of it */
+    size_t held;    /* so many outermost frames held still, */
+    uint64_t outer; /* which are these */
+};
+
+/* The rest of it was changing while it was looked at. */
+static void set_draw(const struct remote *r, const struct thread *t, size_t held, struct draw *d)
+{
+    d->is_set = true;
+    d->held = held;
+    d->outer = known_hash_of_outer(r, &t->now, held);
+}
+
+static struct code_entry *entry_of(struct remote *r, uint64_t code)
+{
+    uint32_t entry;
+    return codes_find(r, code, &entry) ? &r->entries.data[entry] : NULL;
+}
+
+/* A function has been drawn, or is given as the one that runs. */
+static void owe(struct remote *r, uint64_t code, int samples)
+{
+    struct code_entry *e = entry_of(r, code);
+    if (e && e->owed + samples <= MOST_OWED && e->owed + samples >= -MOST_OWED)
+        e->owed += samples;
+}
+
+/* What the last look has drawn, if that can be told. */
+static void draw(struct remote *r, const struct thread *t, struct draw *d)
+{
+    if (!entry_of(r, t->drawn_code))
+        return;
+    d->code = t->drawn_code;
+    owe(r, d->code, 1);
+}
+
+/* May the stack of this look be given for the one that was drawn? If the same function runs; or, where something moves too quickly to be
+ * proven at once, below what has held in both, for a function that has been drawn before in vain. So each is given as often as it is drawn. */
+static bool stands_for(struct remote *r, const struct thread *t, const struct draw *d)
+{
+    if (!has_data_stack(r) || !d->code || look_top(&t->now) == d->code)
+        return true;
+    const struct code_entry *e = entry_of(r, look_top(&t->now));
+    if (!e || e->owed <= 0)
+        return false;
+    return d->is_set && t->now.len > d->held && t->held < t->now.len &&
+           known_hash_of_outer(r, &t->now, d->held) == d->outer;
+}
+
+/* One sample's search for a stack that is to be believed. */
+struct search {
+    struct draw draw;
+    uint64_t begin_ns, patience_ns;
+    uint64_t look_ns; /* when the last look began, */
+    bool walked;      /* and it was a whole walk, in t->now: */
+    uint64_t path;    /* what known_hash() says of it */
+    unsigned agreed;  /* looks in a row that have shown it, */
+    bool checked;     /* and before the last of them its code was what is remembered */
+    size_t held; /* its outermost frames that the walk before has shown, too, or that held still */
+    uint64_t met_ns; /* spent on code met for the first time: none of the patience */
+    bool insists;    /* on the stack that was drawn, to the end */
+    bool learnt[2];  /* one sample is one proof: of a stack that is wanted, and of another */
+};
+
+/* From the first look, which was a whole walk or was not. */
+static struct search begin_search(struct remote *r, struct thread *t, bool walked, uint64_t now_ns)
+{
+    struct search q = {.begin_ns = now_ns, .look_ns = now_ns, .walked = walked, .agreed = walked};
+    uint64_t patience = r->patience_ns ? max_u64(r->patience_ns, SETTLE_MIN_NS) : SETTLE_MAX_NS;
+    q.patience_ns = min_u64(patience, SETTLE_MAX_NS);
+    draw(r, t, &q.draw);
+    if (!walked)
+        return q;
+    q.met_ns = meet_codes(r, t, now_ns);
+    q.path = known_hash(r, &t->now);
+    if (look_top(&t->now) == q.draw.code)
+        q.draw.path = q.path;
+    if (t->decides)
+        set_draw(r, t, t->held, &q.draw);
+    q.insists = q.draw.path && !known_has(r, q.path) && is_drawn_often(r, t, q.path);
+    return q;
+}
+
+static int look_again(struct remote *r, struct thread *t, struct search *q)
+{
+    if (q->walked)
+        swap_looks(t);
+    q->look_ns = clock_mono_ns();
+    int rc = look_take(r, t, LOOK_AGAIN);
+    q->walked = rc == 0;
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    size_t common = q->agreed ? common_frames(&t->now, &t->before) : 0;
+    q->held = max_u64(t->held, common);
+    if (!q->draw.code)
+        draw(r, t, &q->draw);
+    if (!q->draw.is_set)
+        set_draw(r, t, q->agreed ? common : t->held, &q->draw);
+    q->agreed = q->agreed && walk_same(&t->now, &t->before) ? q->agreed + 1 : 1;
+    q->checked &= q->agreed > 1;
+    q->met_ns += meet_codes(r, t, q->begin_ns);
+    q->path = known_hash(r, &t->now);
+    return 0;
+}
+
+/* Does a stack that is to be believed run the code that is remembered? */
+static bool is_confirmed(struct remote *r, struct thread *t, struct search *q)
+{
+    enum codes_verdict good =
+        codes_confirm(r, &t->now, q->agreed >= HOPELESS, q->look_ns, q->begin_ns);
+    bool confirmed = good == CODES_YES || (good == CODES_LATE && q->checked);
+    q->checked = good == CODES_LATE;
+    if (good == CODES_NO)
+        q->met_ns += meet_codes(r, t, q->begin_ns);
+    return confirmed;
+}
+
+/* Goes on from the first look until one shows a stack that is to be believed.
  *
- * What it shows is a fair draw of where the program spends its time. The first stack that can be proven
+ * What the first look shows is a fair draw of where the program spends its time. The first stack that can be proven
  * is not: one that is read sooner, being in fewer pieces, or that lasts longer would come more often, and
  * one that is known already would leave the others no time to become so. So for some looks that very
- * stack is waited for; others are learnt meanwhile. If it is unknown and comes again and again no other one
- * takes its place at all, for of two that cannot be proven alike the known one would have all samples. */
-static int settle(struct remote *r, struct thread *t, bool whole, uint64_t now_ns,
+ * stack is waited for; others are learnt meanwhile. Then one that may stand for it will do. If it is unknown and comes again and again no other
+ * one takes its place at all, for of two that cannot be proven alike the known one would have all samples. */
+static int settle(struct remote *r, struct thread *t, bool walked, uint64_t now_ns,
                   struct remote_sample *s)
 {
-    bool sound = false; /* its code objects are those that are remembered, */
-    bool late = false;  /* or that is to be checked after the looks */
-    /* one sample is one proof: of a stack that is wanted, and of another */
-    bool learnt[2] = {false};
-    unsigned agreed = 1;
-    uint64_t patience = r->patience_ns ? max_u64(r->patience_ns, SETTLE_MIN_NS) : SETTLE_MAX_NS;
-    patience = min_u64(patience, SETTLE_MAX_NS);
-    uint64_t wanted = whole && top_code(&t->now) ? known_hash(r, &t->now) : 0;
-    bool insists = wanted && !known_has(r, &t->now) && is_drawn_often(r, t, wanted);
+    struct search q = begin_search(r, t, walked, now_ns);
     edges_next_round(&r->edges);
-    for (s->tries = 1; s->tries <= REMOTE_MAX_TRIES; s->tries++) {
-        uint64_t taken = clock_mono_ns() - now_ns;
-        if (s->tries > 4 && agreed == 1 && taken > patience)
-            break;
-        if (agreed == 1 && whole) {
-            meet_codes(r, &t->now, now_ns);
-            late = codes_can_wait(r, &t->now, true, now_ns);
-            sound = late || codes_check(r, &t->now, now_ns);
+    for (s->tries = 1;; s->tries++) {
+        uint64_t taken = clock_mono_ns() - now_ns - q.met_ns;
+        bool waits = q.insists || (s->tries < INSIST && taken < q.patience_ns / 2);
+        bool other =
+            q.walked && (q.draw.path && waits ? q.path != q.draw.path : !stands_for(r, t, &q.draw));
+        bool believable = q.walked && is_believable(r, t, q.path, q.agreed);
+        bool may_be_known = q.walked && !other && (t->decides || s->tries > 1);
+        bool done = may_be_known && is_known(r, t, q.path, q.look_ns, now_ns);
+        if (!done && believable && is_confirmed(r, t, &q)) {
+            if (!q.learnt[other]) {
+                over_edges(r, t, EDGES_LEARN, q.agreed);
+                known_learn(r, &t->now);
+            }
+            q.learnt[other] = true;
+            done = !other || q.agreed >= RESTING;
         }
-        if (whole)
-            swap_looks(t);
-        int rc = look_take(r, t, LOOK_AGAIN);
+        if (done) {
+            owe(r, look_top(&t->now), -1);
+            return accept(r, t, now_ns, s);
+        }
+        if (!believable && (has_data_stack(r) || q.agreed < 2 || q.agreed > LOOKS_FOR_PIECES))
+            pause_a_little(r, s->tries < 4 ? 2 : PAUSE_TURNS << (s->tries < 6 ? s->tries - 4 : 2));
+        if (s->tries == REMOTE_MAX_TRIES || (s->tries > 4 && q.agreed < 2 && taken > q.patience_ns))
+            break;
+        int rc = look_again(r, t, &q);
         if (rc < 0)
             return rc;
-        whole = rc == 0;
-        bool waits = insists || (s->tries < INSIST && taken < patience / 2);
-        bool other = wanted && whole && waits && known_hash(r, &t->now) != wanted;
-        if (whole && !other && is_known(r, t, now_ns, &sound))
-            return accept(r, t, now_ns, s);
-        if (!whole || !sound || !same(&t->now, &t->before)) {
-            agreed = 1;
-            pause_a_little(r, s->tries < 4 ? 2 : PAUSE_TURNS << (s->tries < 6 ? s->tries - 4 : 2));
-            continue;
-        }
-        agreed++;
-        if (!is_believable(r, t, agreed)) {
-            if (agreed > 3 || !is_scattered(r, &t->now))
-                pause_a_little(r, PAUSE_TURNS);
-            continue;
-        }
-        if (late && !codes_check(r, &t->now, now_ns)) {
-            agreed = 1;
-            continue;
-        }
-        if (!learnt[other]) {
-            over_edges(r, &t->now, EDGES_LEARN);
-            known_learn(r, &t->now);
-            sites_learn(r, &t->now);
-        }
-        learnt[other] = true;
-        if (!other || agreed >= RESTING)
-            return accept(r, t, now_ns, s);
     }
-    if (s->tries > REMOTE_MAX_TRIES)
-        s->tries = REMOTE_MAX_TRIES;
-    if (!whole)
-        t->now.len = 0;
-    return give_moving(r, t, now_ns, s);
+    if (!q.walked)
+        swap_looks(t); /* to the last walk */
+    return give_moving(r, t, min_u64(q.held, t->now.len), now_ns, s);
 }
 
 /* The believed stack again; only the running frame may have got to another line. */
@@ -409,26 +514,21 @@ int remote_sample_thread(struct remote *r, size_t index, struct remote_sample *r
         t->gil_ns = now_ns;
     s.holds_gil = t->holds_gil;
     s.gil_known = t->gil_known;
-    if (rc == 0 && t->has_accepted && now_ns < t->check_ns && same(&t->now, &t->accepted)) {
+    if (rc == 0 && t->has_accepted && now_ns < t->check_ns && walk_same(&t->now, &t->accepted)) {
         s.damaged = t->accepted_damaged;
+        t->flows = false;
         touch_leaf(r, t, &s);
-        rc = plan_held_still(t);
+        rc = t->spare ? plan_age(r, t) : 0;
     } else if (r->unsafe) {
-        meet_codes(r, &t->now, now_ns);
-        rc = accept(r, t, now_ns, &s);
-    } else if (rc == 0 && is_known(r, t, now_ns, &(bool){true})) {
+        meet_codes(r, t, now_ns);
         rc = accept(r, t, now_ns, &s);
     } else {
-        bool whole = rc == 0;
-        rc = whole ? was_returning(r, t, now_ns) : 0;
-        if (rc == 1) {
-            s.tries = 2;
+        bool walked = rc == 0;
+        t->flows = !walked || !t->has_accepted || !walk_same(&t->now, &t->accepted);
+        if (walked && !t->decides && is_known(r, t, known_hash(r, &t->now), now_ns, now_ns))
             rc = accept(r, t, now_ns, &s);
-        } else if (rc == 0) {
-            if (whole)
-                sites_doubt(r, &t->now);
-            rc = settle(r, t, whole, now_ns, &s);
-        }
+        else
+            rc = settle(r, t, walked, now_ns, &s);
     }
     if (rc < 0)
         return rc;

@@ -620,9 +620,13 @@ def test_corrupt_memory(python, tmp_path, pattern):
     row = recording.row("healthy", "--metric", "cpu")
     assert row and row["total_percent"] > 50, recording.rows()
     assert "whole" in recording.verify().stdout
-    if pattern in ("unmapped", "wild", "cycle"):  # what leads nowhere is met, and told
-        told = sum(count for stack, count in recording.stacks() if {"<unreadable>", "<moving>"} & set(stack))
-        assert told > 10, recording.stacks()
+    if pattern in ("unmapped", "wild", "cycle"):
+        # what leads nowhere is met, and told; or from 3.11 on not needed, for the frames are where they were
+        stacks = recording.stacks()
+        told = sum(count for stack, count in stacks if {"<unreadable>", "<moving>"} & set(stack))
+        there = sum(count for stack, count in stacks if "victim_function" in stack[-1]) if python.version >= (3, 11) else 0
+        whole = sum(count for _, count in stacks)
+        assert told > 10 or there > whole / 3, stacks
 
 
 # A code object that is no longer one, in a thread that sleeps: most of its samples are not read, for it has not moved.

@@ -16,6 +16,7 @@ enum {
     FAKE_BYTES = 1 << 16,
     FAKE_SLOT = 128, /* room of one frame */
     FAKE_FRAMES = 64,
+    FAKE_UNITS = 64,     /* instructions of a code object */
     FAKE_IDENT = 0x7f00, /* threading.get_ident() */
     FAKE_SHIM = -1,      /* a frame of the interpreter's own */
 };
@@ -25,12 +26,16 @@ struct fake {
     uint8_t memory[FAKE_BYTES];
     uint64_t used;
     uint64_t interp, tstate, cframe, gil, chunk;
-    uint64_t slots; /* the frame at depth d (root 0) lies at slots + d * FAKE_SLOT */
+    uint64_t slots;   /* of the data stack: one frame after the other, each of FAKE_SLOT bytes */
+    uint64_t c_stack; /* where the shim is, if the root is one */
+    bool has_shim;
+    int frames; /* that were ever written */
+    uint32_t codes;
     void (*run)(struct fake *f);
     int fails;               /* -errno for every read, or 0 */
     uint64_t hole, hole_end; /* memory that is gone */
     uint64_t calls;
-    size_t ranges; /* of the last read */
+    size_t ranges; /* of the largest read */
     uint64_t rng;
     void *ctx;
 };
@@ -84,7 +89,7 @@ static inline ssize_t fake_read(void *ctx, void *dst, const struct iovec *ranges
     struct fake *f = ctx;
     size_t done = 0;
     f->calls++;
-    f->ranges = count;
+    f->ranges = f->ranges > count ? f->ranges : count;
     if (f->fails)
         return f->fails;
     for (size_t i = 0; i < count; i++) {
@@ -136,6 +141,12 @@ static inline uint64_t fake_code(struct fake *f, const char *name, uint32_t firs
         fake_put(f, addr, l->code.qualname, fake_get(f, addr, l->code.name));
     fake_put(f, addr, l->code.linetable, lines);
     fake_put32(f, addr, l->code.firstlineno, first);
+    fake_put(f, addr, l->tuple.ob_size, FAKE_UNITS);
+    fake_put32(f, addr, l->code.version, ++f->codes);
+    /* a frame fills its slot */
+    fake_put32(f, addr, l->code.framesize, FAKE_SLOT / 8);
+    if (l->code.framesize == PYL_NONE)
+        fake_put32(f, addr, l->code.stacksize, (FAKE_SLOT - l->frame.localsplus) / 8);
     return addr;
 }
 
@@ -156,15 +167,27 @@ static inline uint64_t fake_instr(const struct fake *f, uint64_t code, uint32_t 
 
 static inline uint64_t fake_slot(const struct fake *f, int depth)
 {
-    return f->slots + (uint64_t)depth * FAKE_SLOT;
+    if (f->has_shim && depth == 0)
+        return f->c_stack;
+    return f->slots + (uint64_t)(depth - f->has_shim) * FAKE_SLOT;
 }
 
-/* Writes the frame at a depth; the stack does not end there yet. `code` FAKE_SHIM: a shim. */
+/* As the interpreter leaves it in a frame that runs, or that waits for what it has called, or has returned. */
+static inline void fake_running(struct fake *f, int depth, bool runs)
+{
+    if (depth >= f->has_shim)
+        fake_put32(f, fake_slot(f, depth), f->l.frame.stacktop, runs ? UINT32_MAX : 1);
+}
+
+/* Writes the frame at a depth; the stack does not end there yet. `code` FAKE_SHIM, at the root: a shim. */
 static inline void fake_frame(struct fake *f, int depth, int64_t code, uint32_t offset)
 {
     const struct pylayout *l = &f->l;
-    uint64_t at = fake_slot(f, depth);
     bool shim = code == FAKE_SHIM;
+    f->has_shim |= shim;
+    if (depth >= f->frames)
+        f->frames = depth + 1;
+    uint64_t at = fake_slot(f, depth);
     if (l->frame.owner != PYL_NONE)
         *fake_at(f, at + l->frame.owner) = shim ? l->shim_owner_min : PYL_OWNER_THREAD;
     fake_put(f, at, l->frame.code, shim ? 0 : (uint64_t)code);
@@ -176,10 +199,19 @@ static inline void fake_frame(struct fake *f, int depth, int64_t code, uint32_t 
     fake_put(f, at, l->frame.previous, depth ? fake_slot(f, depth - 1) : 0);
 }
 
-/* The newest frame is the one at this depth; -1: no Python code runs. */
+/* The newest frame is the one at this depth; -1: no Python code runs. Those above have returned. */
 static inline void fake_top(struct fake *f, int depth)
 {
     uint64_t frame = depth < 0 ? 0 : fake_slot(f, depth);
+    for (int above = depth + 1; above < f->frames; above++) {
+        fake_running(f, above, false);
+        if (f->l.frame.clears_code && above >= f->has_shim)
+            fake_put(f, fake_slot(f, above), f->l.frame.code, 0);
+    }
+    for (int below = 0; below < depth; below++)
+        fake_running(f, below, false);
+    if (depth >= 0)
+        fake_running(f, depth, true);
     if (f->l.frames == PYL_FRAMES_CFRAME)
         fake_put(f, f->cframe, f->l.cframe.current_frame, frame);
     else
@@ -206,11 +238,12 @@ static inline void fake_init(struct fake *f, const struct pylayout *l, const uin
     const uint32_t fields[] = {l->interp.next,    l->interp.id,  l->interp.threads_head,
                                l->interp.modules, l->interp.gil, l->interp.sysdict};
     f->interp = fake_new(f, fake_end_of(fields, ARRAY_LEN(fields)));
-    f->tstate = fake_new(f, l->tstate.size + 8);
-    f->cframe = fake_new(f, 64);
+    f->tstate = fake_new(f, l->tstate.size + 64);
+    f->cframe = f->tstate + (l->tstate.size + 7) / 8 * 8; /* the outermost one is a part of it */
+    f->c_stack = fake_new(f, FAKE_SLOT);
     f->gil = fake_new(f, l->gil.size);
     f->chunk = fake_new(f, 64 + FAKE_FRAMES * FAKE_SLOT);
-    f->slots = f->chunk + 64;
+    f->slots = f->chunk + (l->tstate.datastack_chunk == PYL_NONE ? 64 : l->chunk.data + 8);
     if (debug_len)
         memcpy(f->memory, debug, debug_len);
 

@@ -60,6 +60,31 @@ static void test_rare_sightings(void **state ATTR_UNUSED)
     edges_release(&e);
 }
 
+static unsigned looks_until_known(enum edge_evidence evidence, unsigned one_in)
+{
+    struct edges e = {0};
+    unsigned called = 0;
+    while (!edges_known(&e, 7, 8) && ++called < 10000)
+        edges_see(&e, 7, 8, called, called % one_in ? EDGE_NOTHING : evidence);
+    edges_release(&e);
+    return called;
+}
+
+/* The better it held still the fewer looks it takes; and what is a small part of all that call a function is a seam, however often it is seen. */
+static void test_held_still(void **state ATTR_UNUSED)
+{
+    unsigned held = looks_until_known(EDGE_HELD, 1),
+             caller = looks_until_known(EDGE_CALLER_HELD, 1),
+             through_c = looks_until_known(EDGE_THROUGH_C, 1);
+    assert_true(1 < held && held < caller && caller < through_c && through_c < 20);
+    assert_in_range(looks_until_known(EDGE_CALLER_HELD, 10), 11, 1000);
+    assert_int_equal(looks_until_known(EDGE_NOTHING, 1), 10000);
+    assert_int_equal(looks_until_known(EDGE_THROUGH_C, 20), 10000);
+    assert_int_equal(looks_until_known(EDGE_CALLER_HELD, 40), 10000);
+    assert_in_range(looks_until_known(EDGE_HELD, 80), 400,
+                    800); /* but what holds still again and again is none */
+}
+
 static void test_many(void **state ATTR_UNUSED)
 {
     struct edges e = {0};
@@ -79,9 +104,8 @@ static void test_many(void **state ATTR_UNUSED)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learning),
-        cmocka_unit_test(test_votes),
-        cmocka_unit_test(test_rare_sightings),
+        cmocka_unit_test(test_learning),       cmocka_unit_test(test_votes),
+        cmocka_unit_test(test_rare_sightings), cmocka_unit_test(test_held_still),
         cmocka_unit_test(test_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,14 @@ static void check_layout(const struct pylayout *l)
     assert_int_equal(l->frame.size, l->frame.localsplus);
     assert_true(l->frame.code != l->frame.previous);
     assert_int_equal(l->frame.owner == PYL_NONE, !datastack);
-    assert_int_equal(l->frame.generator_state, datastack && l->minor <= 14 ? 5 : PYL_NONE);
+    assert_int_equal(l->frame.generator_state, datastack ? 5 : PYL_NONE);
+    assert_int_equal(l->frame.in_generator == PYL_NONE, !datastack);
+    assert_int_equal(l->frame.stacktop == PYL_NONE, !(l->minor >= 11 && l->minor <= 13));
+    assert_int_equal(l->frame.entry == PYL_NONE, l->minor != 11);
+    assert_int_equal(l->frame.clears_code, l->minor >= 14);
+    assert_int_equal(l->code.version == PYL_NONE, l->minor < 12);
+    assert_in_range(l->code.size, l->code.names + 8, 4096);
+    assert_in_range(l->code.size, l->code.consts + 8, 4096);
     assert_true(l->shim_owner_min <= l->shim_owner_max);
     assert_int_equal(l->shim_owner_min != 0, l->minor >= 12);
 

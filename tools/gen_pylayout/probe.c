@@ -227,13 +227,27 @@ static void frame(void)
     OFFSET("frame.owner", struct _PyInterpreterFrame, owner);
     value("frame.localsplus", cover(offsetof(struct _PyInterpreterFrame, localsplus), 0));
 #endif
-#if MINOR >= 11 && MINOR <= 14
+#if MINOR >= 11
+    value("frame.in_generator", offsetof(PyGenObject, gi_iframe));
     value("frame.generator_state",
           offsetof(PyGenObject, gi_iframe) - offsetof(PyGenObject, gi_frame_state));
-    _Static_assert(FRAME_EXECUTING == 0, "look.c counts on it");
+    value("frame.generator_runs", FRAME_EXECUTING);
 #else
+    none("frame.in_generator");
     none("frame.generator_state");
+    none("frame.generator_runs");
 #endif
+#if MINOR >= 11 && MINOR <= 13
+    OFFSET("frame.stacktop", struct _PyInterpreterFrame, stacktop);
+#else
+    none("frame.stacktop"); /* later it keeps its last value while the frame runs, and tells nothing; */
+#endif
+#if MINOR == 11
+    OFFSET("frame.entry", struct _PyInterpreterFrame, is_entry);
+#else
+    none("frame.entry");
+#endif
+    value("frame.clears_code", MINOR >= 14); /* but clear_thread_frame() in ceval.c clears the code */
     size_of_covered("frame.size");
 #if MINOR >= 11
     OFFSET("chunk.previous", _PyStackChunk, previous);
@@ -257,6 +271,8 @@ static void code(void)
     OFFSET("code.firstlineno", PyCodeObject, co_firstlineno);
     OFFSET("code.name", PyCodeObject, co_name);
     OFFSET("code.filename", PyCodeObject, co_filename);
+    OFFSET("code.names", PyCodeObject, co_names);
+    OFFSET("code.consts", PyCodeObject, co_consts);
     OFFSET("code.stacksize", PyCodeObject, co_stacksize);
 #if MINOR <= 9
     OFFSET("code.linetable", PyCodeObject, co_lnotab);
@@ -291,6 +307,11 @@ static void code(void)
     OFFSET("code.framesize", PyCodeObject, co_framesize);
 #else
     none("code.framesize");
+#endif
+#if MINOR >= 12
+    OFFSET("code.version", PyCodeObject, co_version);
+#else
+    none("code.version");
 #endif
     size_of_covered("code.size");
 }
