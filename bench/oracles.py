@@ -44,7 +44,7 @@ def execs(names):
 PROGRAMS = {
     "chains.py": (["10", "200", "100000"], chains, r"[ab]_\d+"),
     "recursion.py": (["60", "100000"], recursion, r"even|odd"),
-    "generators.py": (["100000"], generators, r"gen_[ab]_\d"),
+    "generators.py": (["100000", "400"], generators, r"gen_[ab]_\d"),  # a turn takes half of a look; of quicker ones little is believed
     "churn.py": (["100000"], churn, r"t\d+_\d+"),
     "execs.py": (["100000"], execs, r"[fg]_\d+"),
 }

@@ -112,25 +112,25 @@ struct thread {
     walked_vec now, before; /* this look, the one before */
     walked_vec accepted;    /* the last sample's */
 
-    /* how looks are made (look.c): */
-    bool flows;   /* the last sample was not what the one before was: looks have to decide, */
-    bool decides; /* as the last one had to, */
-    bool at_once; /* and it was made without a break: */
-    uint32_t usual_ns[2][64]; /* what looks take, the first of a sample or not, by their ranges */
+    /* how looks are made (look.c): whether the last sample was not what the one before was, so that looks have to
+     * decide; whether the last look had to, and was made without a break; and what looks take, the first of a sample or not,
+     * by the number of their ranges */
+    bool flows, decides, at_once;
+    uint32_t usual_ns[2][64];
 
     /* what the last one has shown (walk.c): */
-    uint64_t newest;     /* the newest frame, by the pointer that is read first */
-    uint64_t drawn_code; /* what ran, whether or not it could be walked; 0: that is not known */
-    uint64_t
-        unmet_code;   /* what was seen on the data stack, and its code was not met before; or 0 */
-    uint64_t no_code; /* what turned out to be none when it was to be met */
-    uint64_t
-        outermost_entry; /* address of the outermost entry frame on the C stack; 0: none was seen */
+    uint64_t newest;       /* the newest frame, by the pointer that is read first */
+    uint64_t drawn_code;   /* what ran, whether or not it could be walked; 0: not known */
+    uint64_t entries_end;  /* address of the outermost entry frame on the C stack; 0: none seen */
     VEC(uint64_t) climbed; /* frames of the data stack, in their order, if they were asked for */
     walked_vec last_walk;  /* the walk of the last look that had one */
     size_t held;           /* of `now`: outermost frames that did not change during the look. */
     bool sound;            /* The others are from one stretch, and so from one microsecond, */
     bool strict;           /* and the newest has its own caller */
+    uint64_t unmet_code;   /* of what looks like a frame, and it was not met before; or 0, */
+    uint64_t unmet_frame;  /* and where that is; */
+    uint64_t no_code;      /* what turned out to be none when it was to be met, */
+    uint64_t no_frame;     /* and where */
 
     uint64_t drawn[32];        /* unknown stacks that samples have begun with: the last ones, */
     unsigned draws;            /* and how many in all */

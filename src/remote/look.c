@@ -23,6 +23,8 @@ enum {
     MAX_LOOSE = 48,        /* with so many pieces of what lies elsewhere */
 };
 
+_Static_assert(ARRAY_LEN(((struct region *)0)->local) == LOOK_COPIES, "a place for each copy");
+
 /* The ranges of a look while they are put together. */
 struct ranges {
     struct iovec *list, few[FEW_RANGES];

@@ -12,8 +12,9 @@
  * the middle is what the walk is of, and a caller that is the same before and after it was there in the middle. Frames that lie
  * elsewhere, of generators, are copied before these three and after them, and then so is the data stack, for the callers of generators
  * must not have changed all the while. What is older on the data stack is copied once, and has to be what the look before has shown.
- * `held` says how many of the outermost frames did not change. The few that did are from one page, which is copied in less time than
- * it takes to call and return twice: what stands next to each other there is either a call or has been one a moment ago.
+ * `held` says how many of the outermost frames did not change. The few that did are from one short stretch, which is copied in about a
+ * microsecond: what stands next to each other there is a call, or has mostly been one a moment ago. Which pairs are believed edges.h says.
+ * The kernel copies the ranges in their order, but the parts of one may be of moments a microsecond apart, in any order.
  *
  * Where each frame is an object of its own (3.8 to 3.10) reading them takes as long as two looks would, and that is what it takes: the top is read
  * once more at the end, and a look at which it has moved is none. */

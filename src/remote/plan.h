@@ -36,9 +36,10 @@ static inline bool plan_covers(const struct region *g, uint64_t addr, uint32_t l
 
 static inline struct region *plan_find(struct thread *t, uint64_t addr, uint32_t len)
 {
-    struct region *last = t->regions.data + t->last_hit; /* mostly they follow each other */
-    return t->last_hit < t->regions.len && plan_covers(last, addr, len) ? last
-                                                                        : plan_search(t, addr, len);
+    /* mostly they follow each other */
+    if (t->last_hit < t->regions.len && plan_covers(&t->regions.data[t->last_hit], addr, len))
+        return &t->regions.data[t->last_hit];
+    return plan_search(t, addr, len);
 }
 
 /* Tells a chain of frames that leads in a circle, as a torn one may: each is compared with an earlier one, which moves up at every

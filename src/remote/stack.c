@@ -3,16 +3,16 @@
  * A look (look.h) copies what a *plan* (plan.h) says, in one system call, and walks the copy. The target runs meanwhile, so
  * a copy may be torn: its outer part from one moment, its inner part from another one. A stack is believed when
  *   - one look gives exactly what the last believed sample gave, or what was proven before (known.h); or
- *   - from 3.11 on, a look shows that it held still during the look; or
+ *   - from 3.11 on, one look shows that it is sound: it held still but for a few of its newest frames, which are of one microsecond; or
  *   - below, two looks in a row, or three, give the same frames, code and instructions (then all of them held at the
  *     moment between the two);
- * but neighbours that were never seen together need more looks, for the seam of a torn stack is such
+ * but neighbours that were never seen together need more evidence, for the seam of a torn stack is such
  * a pair (edges.h), and so does a stack that does not end at the thread's outermost frame: a
  * generator that is just being left, or a frame that is just being freed, has no caller, and a copy
- * that catches one ends there.
- * Code objects whose names are remembered are checked after the looks (codes.c). A stack that still moves after
- * REMOTE_MAX_TRIES looks, or when time is up (a part of the
- * period between samples, in bounds), is given back as *moving*, cut to the outer part that has held. */
+ * that catches one ends there. Code objects whose names are remembered are checked after the looks (codes.c).
+ *
+ * A stack that still moves after REMOTE_MAX_TRIES looks, or when time is up (a part of the period between samples, in
+ * bounds), is given back as *moving*, cut to the outer part that has held. */
 #include "base/clock.h"
 #include "base/err.h"
 #include "remote/known.h"
@@ -22,8 +22,7 @@
 #include <string.h>
 
 enum {
-    LOOKS_FOR_PIECES =
-        3, /* agreeing looks that show a stack whose frames are read one after the other */
+    LOOKS_FOR_PIECES = 3,  /* agreeing looks that show a stack whose frames are read one by one */
     LOOKS_FOR_NEW = 6,     /* and that make unknown neighbours in it believable */
     LOOKS_FOR_BASE = 15,   /* agreeing looks that make an unknown outermost frame believable */
     INSIST = 8,            /* looks that want the stack that the first one has found, */
@@ -96,8 +95,11 @@ static uint64_t meet_codes(struct remote *r, struct thread *t, uint64_t now_ns)
         if (code <= WALKED_UNREADABLE || codes_find(r, code, &entry))
             continue;
         begin_ns = begin_ns ? begin_ns : clock_mono_ns();
-        if (codes_lookup(r, code, now_ns, &entry) < 0) /* which shows when it is resolved */
-            t->no_code = code;
+        if (codes_lookup(r, code, now_ns, &entry) >= 0)
+            continue;
+        t->no_code = code; /* which shows when it is resolved */
+        if (i == t->now.len)
+            t->no_frame = t->unmet_frame;
     }
     return begin_ns ? clock_mono_ns() - begin_ns : 0;
 }

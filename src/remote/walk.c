@@ -150,7 +150,7 @@ static uint64_t innermost(const struct remote *r, struct thread *t, uint64_t top
 /* Is it where entry frames are? None is above the outermost one. */
 static bool is_on_c_stack(const struct thread *t, uint64_t addr)
 {
-    return addr <= t->outermost_entry && t->outermost_entry - addr < C_STACK_BYTES;
+    return addr <= t->entries_end && t->entries_end - addr < C_STACK_BYTES;
 }
 
 /* Who has called the last frame of the walk through C, if its entry frame is not to be seen? That was copied before the data stack was, and may be younger.
@@ -253,6 +253,12 @@ static int walk_down(struct remote *r, struct thread *t, uint64_t addr, uint64_t
     return 0;
 }
 
+/* Behind the newest frame anything may be left, and it may change all the time. Where what looked like code was none it is not asked for again. */
+static bool may_be_met(const struct thread *t, uint64_t frame, uint64_t code)
+{
+    return mem_plausible(code) && code != t->no_code && frame != t->no_frame;
+}
+
 /* The frame at that place of the data stack, if one can be there; with its size. Code that was never met may be met there. */
 static const uint8_t *frame_at(const struct remote *r, struct thread *t, uint64_t at,
                                uint64_t *ret_bytes)
@@ -265,8 +271,10 @@ static const uint8_t *frame_at(const struct remote *r, struct thread *t, uint64_
         return NULL;
     look_read_frame(l, f, &w);
     if (!codes_find(r, w.code, &entry)) {
-        if (is_alive(r, f) && w.code != t->no_code)
+        if (is_alive(r, f) && may_be_met(t, at, w.code)) {
             t->unmet_code = w.code;
+            t->unmet_frame = at;
+        }
         return NULL;
     }
     if (!codes_has_place(r, entry, w.instr))
@@ -523,7 +531,7 @@ void walk_compare(const struct remote *r, struct thread *t)
         t->held++;
     for (size_t i = n - t->held; i < n; i++)
         if (t->now.data[i].code == WALKED_SHIM)
-            t->outermost_entry = max_u64(t->outermost_entry, t->now.data[i].frame);
+            t->entries_end = max_u64(t->entries_end, t->now.data[i].frame);
     t->sound = t->at_once && !t->unmet_code && newest_is_there(r, t) && is_one_stretch(r, t);
     t->strict = t->sound && newest_is_true(r, t);
 }

@@ -619,6 +619,32 @@ static void test_frames_tell(void **state ATTR_UNUSED)
     }
 }
 
+static void litter(struct fake *f)
+{
+    uint64_t behind = *(uint64_t *)f->ctx;
+    static const uint64_t left[] = {1, FAKE_BASE, 0x7f0012345678, 0x7f0087654320};
+    fake_put(f, behind, f->l.frame.code, left[fake_random(f) % ARRAY_LEN(left)]);
+    fake_put32(f, behind, f->l.frame.stacktop, UINT32_MAX);
+}
+
+/* Behind the newest frame there may be anything, and it may change all the time. */
+static void test_litter(void **state ATTR_UNUSED)
+{
+    for (int v = 3; v < VERSIONS; v++) {
+        init_version(v);
+        uint64_t behind = fake_slot(&fake, build_three() + 1);
+        struct remote *r = open_fake();
+        fake.ctx = &behind;
+        fake.run = litter;
+        for (int i = 0; i < 20; i++) {
+            struct remote_sample s = sample_flowing(r);
+            assert_true(i < 3 || !s.moving); /* until it is known to be that */
+            assert_true(s.moving || strcmp(as_text(r, &s), "main:10 work:21 leaf:30") == 0);
+        }
+        remote_close(r);
+    }
+}
+
 /* What was called by the last frame of a chunk is in the next one, and what is left behind that frame is not there. */
 static void test_next_chunk(void **state ATTR_UNUSED)
 {
@@ -1007,6 +1033,7 @@ int main(void)
         cmocka_unit_test(test_returning),
         cmocka_unit_test(test_called_again),
         cmocka_unit_test(test_frames_tell),
+        cmocka_unit_test(test_litter),
         cmocka_unit_test(test_next_chunk),
         cmocka_unit_test(test_yielded),
         cmocka_unit_test(test_code_replaced),

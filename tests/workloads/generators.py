@@ -1,6 +1,6 @@
 """Two nests of generators, `yield from` inside `yield from`, that are advanced in turns.
 
-    generators.py [SECONDS]
+    generators.py [SECONDS] [LEAF]
 
 gen_a_0 is driven by drive_a only, contains gen_a_1, and that gen_a_2, which calls leaf_a; b likewise.
 A stack with both letters in it, or with a number left out, never existed. (It would when they are thrown away: the innermost is
@@ -11,18 +11,19 @@ import sys
 import time
 
 seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
+leaf = int(sys.argv[2]) if len(sys.argv) > 2 else 50  # turns of a loop
 
 
 def leaf_a():
     x = 0
-    for i in range(50):
+    for i in range(leaf):
         x += i
     return x
 
 
 def leaf_b():
     x = 0
-    for i in range(50):
+    for i in range(leaf):
         x += i
     return x
 
