@@ -92,14 +92,14 @@ struct pylayout {
     struct {
         uint32_t size; /* bytes that cover every field below but localsplus' content */
         uint32_t code, previous, instr;
-        uint32_t owner;      /* one byte; 3.11+ */
-        uint32_t localsplus; /* first PyObject* of the fast locals */
+        uint32_t owner;           /* one byte; 3.11+ */
+        uint32_t localsplus;      /* first PyObject* of the fast locals */
         uint32_t in_generator;    /* 3.11+: where in a generator its frame begins, */
         uint32_t generator_state; /* how far before that the byte is that says what it does, */
         uint32_t generator_runs;  /* and what that is while it runs */
-        uint32_t stacktop;        /* 3.11 to 3.13: int, -1 while the frame runs or is in a call through C */
-        uint32_t entry;           /* 3.11: one byte, not 0 in a frame that was called through C */
-        uint32_t clears_code;     /* 1 (3.14+): a frame of the data stack that has ended has no code any more */
+        uint32_t stacktop;        /* 3.11 to 3.13: int, -1 while it runs or is in C */
+        uint32_t entry;           /* 3.11: one byte, not 0 if it was called through C */
+        uint32_t clears_code;     /* 1 (3.14+): when it has ended it has no code */
     } frame;
     struct { /* struct _PyStackChunk (3.11+) */
         uint32_t previous, size, top, data;
@@ -120,7 +120,7 @@ struct pylayout {
             warmup; /* 3.11: short, counts up to 0 with each call and loop, and is quickened then */
         uint32_t framesize; /* 3.12+: int, words a frame of this code takes on the data stack */
         uint32_t stacksize; /* int; 3.11: a frame takes frame.localsplus / 8 + nlocals + this */
-        uint32_t version;   /* 3.12+: int, no two code objects of an interpreter have the same; 0: they ran out */
+        uint32_t version;   /* 3.12+: int, of no other code object; 0: they ran out */
     } code;
     struct {
         uint32_t size, ob_type, ob_refcnt;

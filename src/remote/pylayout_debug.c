@@ -116,11 +116,11 @@ static void derive(struct pylayout *l)
                      l->tstate.native_thread_id, l->tstate.frame, l->tstate.datastack_top);
     l->frame.size = END_OF_WORDS(l->frame.code, l->frame.previous, l->frame.instr,
                                  l->frame.owner / 8 * 8, l->frame.localsplus - 8);
-    l->code.size =
-        END_OF_WORDS(l->code.argcount, l->code.kwonlyargcount, l->code.flags, l->code.firstlineno,
-                     l->code.name, l->code.qualname, l->code.filename, l->code.linetable,
-                     l->code.nlocals, l->code.localsplusnames, l->code.localspluskinds,
-                     l->code.framesize, l->code.stacksize, l->code.code_adaptive - 8);
+    l->code.size = END_OF_WORDS(
+        l->code.argcount, l->code.kwonlyargcount, l->code.flags, l->code.firstlineno, l->code.name,
+        l->code.qualname, l->code.filename, l->code.linetable, l->code.nlocals,
+        l->code.localsplusnames, l->code.localspluskinds, l->code.framesize, l->code.names,
+        l->code.consts, l->code.localsplusnames, l->code.stacksize, l->code.code_adaptive - 8);
 }
 
 /* What the readers copy before they look into it must fit their buffers: code objects 256 bytes
@@ -130,8 +130,10 @@ enum { MAX_CODE_END = 256, MAX_STR_HEAD = 64, MAX_OBJECT_HEAD = 64 };
 static bool fits_buffers(const struct pylayout *l)
 {
     return END_OF_WORDS(l->code.argcount, l->code.flags, l->code.firstlineno, l->code.name,
-                        l->code.qualname, l->code.filename, l->code.linetable,
-                        l->code.nlocals, l->code.stacksize, l->code.framesize, l->code.version) <= MAX_CODE_END &&
+                        l->code.qualname, l->code.filename, l->code.linetable, l->code.nlocals,
+                        l->code.stacksize, l->code.framesize, l->code.names, l->code.consts,
+                        l->code.localsplusnames, l->code.version,
+                        l->tuple.ob_size) <= MAX_CODE_END &&
            l->unicode.ascii_size <= MAX_STR_HEAD &&
            END_OF_WORDS(l->unicode.length, l->unicode.state / 8 * 8) <= l->unicode.ascii_size &&
            l->object.size <= MAX_OBJECT_HEAD && l->object.ob_type + 8 <= l->object.size &&
