@@ -239,7 +239,8 @@ static inline void fake_init(struct fake *f, const struct pylayout *l, const uin
                                l->interp.modules, l->interp.gil, l->interp.sysdict};
     f->interp = fake_new(f, fake_end_of(fields, ARRAY_LEN(fields)));
     f->tstate = fake_new(f, l->tstate.size + 64);
-    f->cframe = f->tstate + (l->tstate.size + 7) / 8 * 8; /* the outermost one is a part of it */
+    f->cframe =
+        f->tstate + ((uint64_t)l->tstate.size + 7) / 8 * 8; /* the outermost one is a part of it */
     f->c_stack = fake_new(f, FAKE_SLOT);
     f->gil = fake_new(f, l->gil.size);
     f->chunk = fake_new(f, 64 + FAKE_FRAMES * FAKE_SLOT);
