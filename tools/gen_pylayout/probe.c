@@ -240,16 +240,16 @@ static void frame(void)
 #if MINOR >= 11 && MINOR <= 13
     OFFSET("frame.stacktop", struct _PyInterpreterFrame, stacktop);
 #else
-    none(
-        "frame.stacktop"); /* later it keeps its last value while the frame runs, and tells nothing; */
+    /* later it keeps its last value while the frame runs, and tells nothing; */
+    none("frame.stacktop");
 #endif
 #if MINOR == 11
     OFFSET("frame.entry", struct _PyInterpreterFrame, is_entry);
 #else
     none("frame.entry");
 #endif
-    value("frame.clears_code",
-          MINOR >= 14); /* but clear_thread_frame() in ceval.c clears the code */
+    /* but clear_thread_frame() in ceval.c clears the code */
+    value("frame.clears_code", MINOR >= 14);
     size_of_covered("frame.size");
 #if MINOR >= 11
     OFFSET("chunk.previous", _PyStackChunk, previous);
