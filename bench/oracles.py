@@ -51,7 +51,8 @@ PROGRAMS = {
 
 
 class Verdict:
-    """The stacks of one recording, judged. Marked ones (`<moving>`) are counted, not judged."""
+    """The stacks of one recording, judged. Marked ones (`<moving>`) are counted, not judged; `own` of the others are in functions of
+    the program's own, so that there was something to judge."""
 
     def __init__(self, program, stacks):
         _, possible, own = PROGRAMS[program]
@@ -64,7 +65,7 @@ class Verdict:
             elif not possible(names):
                 self.impossible += count
                 self.example = self.example or ";".join(names)
-            if any(re.fullmatch(own, name.rpartition(".")[2]) for name in names):
+            elif any(re.fullmatch(own, name.rpartition(".")[2]) for name in names):
                 self.own += count
 
 

@@ -3,7 +3,7 @@
 The rate asked for is out of reach, so the sampler runs flat out. The stack is one that does not change (the
 target asleep in a system call, or spinning in an empty loop) or one that does: two chains that take turns
 about once a sample. Samples marked as moving count, and are shown. Sustained means after the first second
-too: code objects met less than a second ago are checked at every look (known.h), which halves the rate. A
+too: code objects met less than a second ago are checked at every look (codes.c), which costs some of the rate. A
 thread that has not had a CPU since it was last seen asleep is where it was: only the kernel is asked, its
 stack is not read. So it is `spinning` that tells what reading an unchanged stack costs.
 
