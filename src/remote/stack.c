@@ -22,12 +22,15 @@
 #include <string.h>
 
 enum {
-    LOOKS_FOR_PIECES = 3,  /* agreeing looks that show a stack whose frames are read one by one */
-    LOOKS_FOR_NEW = 6,     /* and that make unknown neighbours in it believable */
-    LOOKS_FOR_BASE = 15,   /* agreeing looks that make an unknown outermost frame believable */
-    INSIST = 8,            /* looks that want the stack that the first one has found, */
-    OFTEN_DRAWN = 4,       /* or all, if so many of the last samples began with it, too; */
-    RESTING = 6,           /* unless so many agree on another one: it has moved on */
+    LOOKS_FOR_PIECES = 3, /* agreeing looks that show a stack whose frames are read one by one */
+    LOOKS_FOR_NEW = 6,    /* and that make unknown neighbours in it believable */
+    LOOKS_FOR_BASE = 15,  /* agreeing looks that make an unknown outermost frame believable */
+    INSIST = 8,           /* looks that want the stack that the first one has found, */
+    OFTEN_DRAWN = 4,      /* or all, if so many of the last samples began with it, too; */
+    RESTING = 6,          /* unless so many agree on another one: it has moved on */
+    AT_HAND_PART = 8, /* a generator is at hand now and then, in one look of so many at least, */
+    GENERATOR_LOOKS = 32,  /* or it takes so many looks, */
+    GENERATOR_PART = 4,    /* and so much more of them, until its caller is believed */
     MOST_OWED = 64,        /* samples of one function */
     HOPELESS = 3,          /* agreeing looks at code objects that cannot be read */
     PAUSE_TURNS = 48,      /* of the processor's pause instruction: 1 to 2 µs */
@@ -223,33 +226,38 @@ static bool can_call(struct remote *r, struct thread *t, size_t caller, size_t c
 {
     if (!has_data_stack(r))
         return false;
-    if (!codes_suspends(r, callee_entry))
-        return codes_names(r, caller_entry, callee_entry);
-    bool binds = walk_binds(r, t, caller, callee);
-    r->entries.data[callee_entry].at_hand_of += binds;
-    return binds;
+    return codes_suspends(r, callee_entry) ? walk_binds(r, t, caller, callee)
+                                           : codes_names(r, caller_entry, callee_entry);
 }
 
-/* What a look that decides says of two neighbours. `agreed` looks in a row have shown them. */
+/* What a look that decides says of two neighbours.
+ *
+ * Where a program advances generators in turns, and a turn takes as long as from one copy to the next, a seam may hold still in every look. But a
+ * generator that now and then is at hand of its caller, in a variable, is known by that: where it is not, that is no evidence. And of one that
+ * never is it takes more. */
 static void judge(struct remote *r, struct thread *t, size_t caller, size_t callee,
-                  uint32_t caller_entry, uint32_t callee_entry, unsigned agreed)
+                  uint32_t caller_entry, uint32_t callee_entry)
 {
     struct code_entry *e = &r->entries.data[callee_entry];
     bool held = t->now.len - caller <= t->held && (callee > 0 || t->strict);
-    if (codes_suspends(
-            r,
-            callee_entry)) /* what is mostly at hand of its caller, and is not, is rather a seam */
-        held &= !e->at_hand_of || agreed >= 2;
+    uint32_t called = ++e->called;
     enum edge_evidence evidence = EDGE_NOTHING;
     if (held)
         evidence = t->now.len - callee <= t->held ? EDGE_HELD
                    : caller == callee + 1         ? EDGE_CALLER_HELD
                                                   : EDGE_THROUGH_C;
-    edges_see(&r->edges, r->entries.data[caller_entry].index, e->index, ++e->called, evidence);
+    if (codes_suspends(r, callee_entry)) {
+        e->at_hand_of += walk_binds(r, t, caller, callee);
+        bool is_known_by_that = (uint64_t)e->at_hand_of * AT_HAND_PART > called;
+        evidence = is_known_by_that ? EDGE_NOTHING
+                                    : (enum edge_evidence)min_u64(evidence, EDGE_CALLER_HELD);
+        called = (uint32_t)(max_u64(called, GENERATOR_LOOKS) * GENERATOR_PART);
+    }
+    edges_see(&r->edges, r->entries.data[caller_entry].index, e->index, called, evidence);
 }
 
 /* Goes over the neighbours of the walk in t->now whose code objects have been met. Returns whether all are known. */
-static bool over_edges(struct remote *r, struct thread *t, enum edge_act act, unsigned agreed)
+static bool over_edges(struct remote *r, struct thread *t, enum edge_act act)
 {
     bool all = true, has_callee = false, guessed = false;
     uint32_t entry, callee_entry = 0;
@@ -269,7 +277,7 @@ static bool over_edges(struct remote *r, struct thread *t, enum edge_act act, un
             else if (act == EDGES_VOTE)
                 edges_vote(&r->edges, caller, callee);
             else if (act == EDGES_JUDGE && t->sound && !guessed)
-                judge(r, t, i, last, entry, callee_entry, agreed);
+                judge(r, t, i, last, entry, callee_entry);
             all &= edges_known(&r->edges, caller, callee) ||
                    can_call(r, t, i, last, entry, callee_entry);
         }
@@ -292,14 +300,14 @@ static bool is_known(struct remote *r, struct thread *t, uint64_t path, uint64_t
 static bool is_believable(struct remote *r, struct thread *t, uint64_t path, unsigned agreed)
 {
     if (has_data_stack(r))
-        return over_edges(r, t, EDGES_JUDGE, agreed) && t->sound && base_is_good(r, t, agreed);
+        return over_edges(r, t, EDGES_JUDGE) && t->sound && base_is_good(r, t, agreed);
     if (agreed < 2)
         return false;
     if (known_has(r, path))
         return true;
     if (agreed < LOOKS_FOR_PIECES || !base_is_good(r, t, agreed))
         return false;
-    return over_edges(r, t, agreed == LOOKS_FOR_PIECES ? EDGES_VOTE : EDGES_ASK, agreed) ||
+    return over_edges(r, t, agreed == LOOKS_FOR_PIECES ? EDGES_VOTE : EDGES_ASK) ||
            agreed >= LOOKS_FOR_NEW;
 }
 
@@ -460,7 +468,7 @@ static int settle(struct remote *r, struct thread *t, bool walked, uint64_t now_
         bool done = may_be_known && is_known(r, t, q.path, q.look_ns, now_ns);
         if (!done && believable && is_confirmed(r, t, &q)) {
             if (!q.learnt[other]) {
-                over_edges(r, t, EDGES_LEARN, q.agreed);
+                over_edges(r, t, EDGES_LEARN);
                 known_learn(r, &t->now);
             }
             q.learnt[other] = true;
