@@ -163,6 +163,8 @@ static int accept(struct remote *r, struct thread *t, uint64_t now_ns, struct re
     t->accepted = t->now;
     t->now = old;
     t->has_accepted = true;
+    if (t->accepted.len && t->accepted.data[0].frame == t->no_frame)
+        t->no_frame = 0; /* it is one now */
     t->accepted_damaged = s->damaged;
     t->check_ns = codes_next_check(r, &t->accepted, now_ns);
     t->bad_addr = 0;

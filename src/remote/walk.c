@@ -340,14 +340,15 @@ static uint64_t foothold(const struct thread *t)
     return i < t->now.len ? t->now.data[i].frame : 0;
 }
 
-/* Can the newest frame of the walk not be found on the data stack? A generator's is not there, and those in a walk run; and code that is none
- * has no size. */
+/* Can the newest frame of the walk not be found on the data stack? A generator's is not there, and those in a walk run; and code that was not
+ * met yet, or is none, has no size. */
 static bool ends_elsewhere(const struct remote *r, struct thread *t)
 {
     const struct pylayout *l = &r->layout;
     uint64_t code = t->now.data[0].code;
+    uint32_t entry;
     const uint8_t *f = look_bytes(t, t->now.data[0].frame, plan_frame_bytes(l), LOOK_MIDDLE);
-    return code > WALKED_NO_CODE && (code == t->no_code || (f && is_generator(l, f)));
+    return code > WALKED_NO_CODE && (!codes_find(r, code, &entry) || (f && is_generator(l, f)));
 }
 
 /* What ran when the look began: a fair draw, though it may be over by the time its frame is copied. */
