@@ -202,6 +202,7 @@ static int fill_entry(struct remote *r, struct code_entry *e, uint64_t now_ns)
     e->print = print;
     e->index = (uint32_t)r->codes.len - 1;
     e->confirmed = 0;
+    e->called = e->at_hand_of = 0;
     e->owed = 0;
     e->confirmed_ns = e->met_ns = now_ns ? now_ns : clock_mono_ns();
     return 0;
@@ -474,10 +475,7 @@ static void read_at_hand(const struct remote *r, struct code_entry *e)
 
 static uint64_t text_hash(const char *text, size_t len)
 {
-    uint64_t hash = 0;
-    for (size_t i = 0; i < len; i++)
-        hash = remote_mix(hash, (uint8_t)text[i]);
-    return hash | 1; /* 0: no text */
+    return hash_bytes(text, len) | 1ull << 32; /* 0: no text */
 }
 
 static void read_texts_at_hand(const struct remote *r, struct code_entry *e)

@@ -71,9 +71,8 @@ struct region {
     uint32_t last;    /* nor this at its end, */
     int64_t local[5]; /* and where the copies are (enum look_copy); equal ones are one */
     bool loose;       /* single frames, not a chunk */
-    bool
-        pointers; /* none at all: the interpreter's C frames, which say where the newest frame is */
-    uint8_t idle; /* looks since it was last needed */
+    bool pointers;    /* none at all: C frames, which say where the newest frame is */
+    uint8_t idle;     /* looks since it was last needed */
 };
 
 typedef VEC(struct region) region_vec;
@@ -191,6 +190,12 @@ static inline uint64_t remote_mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
     return hash ^ hash >> 29;
+}
+
+/* Do frames lie behind each other on the thread's data stack (3.11 and later), or is each an object of its own? */
+static inline bool has_data_stack(const struct remote *r)
+{
+    return r->layout.frames != PYL_FRAMES_HEAP;
 }
 
 void thread_free(struct thread *t);

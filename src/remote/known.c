@@ -14,10 +14,10 @@ static uint64_t *slot_of(const struct remote *r, uint64_t hash)
 
 #define SHIM UINT64_MAX /* no code object's identity */
 
-/* Is it a part of a stack where its callers are? Where frames lie on a data stack they are read with what they call. */
-static bool with_places(const struct remote *r)
+/* Where its callers are is a part of a stack, but on a data stack: there they are read with what they call. */
+static uint64_t place(const struct remote *r, const struct walked *caller)
 {
-    return r->layout.frames == PYL_FRAMES_HEAP;
+    return has_data_stack(r) ? 0 : (uint64_t)caller->instr;
 }
 
 /* One frame more: the hash of the stack that ends there, from which the next goes on by the
@@ -35,7 +35,7 @@ uint64_t known_hash_of_outer(const struct remote *r, const walked_vec *stack, si
         hash = add_frame(r, callers, &stack->data[i]);
         if (!hash)
             return 0;
-        callers = remote_mix(hash, with_places(r) ? (uint64_t)stack->data[i].instr : 0);
+        callers = remote_mix(hash, place(r, &stack->data[i]));
     }
     return hash;
 }
@@ -62,7 +62,7 @@ void known_learn(struct remote *r, const walked_vec *stack)
         uint64_t *slot = slot_of(r, hash);
         *slot = (*slot | PROVEN_TWICE) == (hash | PROVEN_TWICE) ? hash | PROVEN_TWICE
                                                                 : hash & ~PROVEN_TWICE;
-        callers = remote_mix(hash, with_places(r) ? (uint64_t)stack->data[i].instr : 0);
+        callers = remote_mix(hash, place(r, &stack->data[i]));
     }
 }
 

@@ -204,11 +204,6 @@ static int drop_unreadable(struct thread *t, size_t readable)
     return 0;
 }
 
-static bool has_data_stack(const struct remote *r)
-{
-    return r->layout.tstate.datastack_chunk != PYL_NONE;
-}
-
 static bool decides(const struct remote *r, const struct thread *t, enum look_kind kind)
 {
     return has_data_stack(r) && !r->unsafe && (kind == LOOK_AGAIN || t->flows);

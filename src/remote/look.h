@@ -65,7 +65,7 @@ const struct walked *look_base(const walked_vec *stack);
 /* The code object that runs, by a walk; 0: none does. */
 uint64_t look_top(const walked_vec *stack);
 
-/* --- walk.c, for look.c only --- */
+/* --- walk.c --- */
 
 /* The same frames running the same code, each caller at the same instruction? Where the running
  * frame is within itself does not matter: it moves all the time, and each place is true. */
@@ -75,7 +75,7 @@ bool walk_same(const walked_vec *a, const walked_vec *b);
  * counts, where that can be seen. 0; LOOK_MOVED with *ret_miss = the frame that was not covered, 0 if this is no stack. */
 int walk_stack(struct remote *r, struct thread *t, uint64_t newest, uint64_t *ret_miss);
 
-/* Compares the copies: t->held, t->whole. */
+/* Compares the copies: t->held, t->sound, t->strict. */
 void walk_compare(const struct remote *r, struct thread *t);
 
 /* Has a caller in t->now, that of the generator `callee`, got that at hand, in its variables or on its stack? Then it can have called no

@@ -300,7 +300,7 @@ static bool is_covered(struct thread *t, const struct region *g)
 /* The oldest that may still be kept, if there are too many. */
 static uint8_t oldest_kept(const struct remote *r, const region_vec *pieces)
 {
-    unsigned most = r->layout.frames == PYL_FRAMES_HEAP ? MAX_SPARE_HEAP : MAX_SPARE;
+    unsigned most = has_data_stack(r) ? MAX_SPARE : MAX_SPARE_HEAP;
     unsigned of_age[KEEP_LOOKS + 1] = {0}, spare = 0;
     for (size_t i = 0; i < pieces->len; i++)
         if (pieces->data[i].idle <= KEEP_LOOKS)

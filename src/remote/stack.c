@@ -60,11 +60,6 @@ void thread_free(struct thread *t)
     free(t);
 }
 
-static bool has_data_stack(const struct remote *r)
-{
-    return r->layout.frames != PYL_FRAMES_HEAP;
-}
-
 /* May a stack that `agreed` looks have shown end where this one ends? Not at a generator, unless the
  * thread has never shown another end: C code may drive a generator with no Python around it. */
 static bool base_is_good(struct remote *r, struct thread *t, unsigned agreed)

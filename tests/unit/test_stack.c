@@ -641,6 +641,13 @@ static void test_litter(void **state ATTR_UNUSED)
             assert_true(i < 3 || !s.moving); /* until it is known to be that */
             assert_true(s.moving || strcmp(as_text(r, &s), "main:10 work:21 leaf:30") == 0);
         }
+        fake.run = NULL; /* and then there is a call */
+        int top = fake.frames;
+        fake_frame(&fake, top, (int64_t)fake_code(&fake, "above", 50), 2);
+        fake_top(&fake, top);
+        sample_flowing(r);
+        struct remote_sample s = sample_flowing(r);
+        assert_string_equal(as_text(r, &s), "main:10 work:21 leaf:30 above:50");
         remote_close(r);
     }
 }
